@@ -1,0 +1,16 @@
+#include "core/tensor/error.h"
+
+namespace waymark {
+
+Error::Error(std::string op, const std::string& message, Loc loc)
+    : std::runtime_error(op.empty() ? message : op + ": " + message),
+      op_(std::move(op)),
+      scope_(current_scope_path()),
+      loc_(loc) {}
+
+std::string_view& current_scope_path() {
+  thread_local std::string_view path;
+  return path;
+}
+
+}  // namespace waymark

@@ -1,0 +1,46 @@
+// Error: the one exception of Waymark. It is thrown before anything is changed, and its text says which op,
+// which rule in words, what was received, and what would be right:
+//   matmul: inner sizes differ: [8, 64] x [32, 8] (64 != 32)
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "core/tensor/loc.h"
+#include "core/tensor/types.h"
+
+namespace waymark {
+
+class WAYMARK_API Error : public std::runtime_error {
+ public:
+  // what() is "<op>: <message>", or the message alone if `op` is empty.
+  Error(std::string op, const std::string& message, Loc loc = {});
+
+  const std::string& op() const { return op_; }
+  // Module path ("encoder.layers.0.attention") that was active where the error was thrown; may be empty.
+  const std::string& scope() const { return scope_; }
+  // Source place of the op's caller, if the op knew it.
+  Loc loc() const { return loc_; }
+
+ private:
+  std::string op_, scope_;
+  Loc loc_;
+};
+
+// The module path that is active on this thread; kept by autograd's Scope guard.
+WAYMARK_API std::string_view& current_scope_path();
+
+// Throws Error(op, formatted message). Every check of the library ends here.
+template <class... Args>
+[[noreturn]] void fail(std::string_view op, fmt::format_string<Args...> text, Args&&... args) {
+  throw Error(std::string(op), fmt::format(text, std::forward<Args>(args)...));
+}
+template <class... Args>
+[[noreturn]] void fail_at(Loc loc, std::string_view op, fmt::format_string<Args...> text, Args&&... args) {
+  throw Error(std::string(op), fmt::format(text, std::forward<Args>(args)...), loc);
+}
+
+}  // namespace waymark
