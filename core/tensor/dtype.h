@@ -9,9 +9,9 @@
 namespace waymark {
 
 // f16, bf16 and the other integer types exist in files only (core/io).
-enum class DType : u8 { f32, f64, i64, b8 };
+enum class DType : u8 { F32, F64, I64, B8 };
 
-inline constexpr DType kF32 = DType::f32, kF64 = DType::f64, kI64 = DType::i64, kB8 = DType::b8;
+inline constexpr DType kF32 = DType::F32, kF64 = DType::F64, kI64 = DType::I64, kB8 = DType::B8;
 
 constexpr i64 size_of(DType t) { return t == kF32 ? 4 : t == kB8 ? 1 : 8; }
 constexpr bool is_float(DType t) { return t == kF32 || t == kF64; }

@@ -1,0 +1,41 @@
+// AutogradMeta: what a tensor knows about gradients. Made on demand; a tensor without it is a constant.
+#pragma once
+
+#include "core/autograd/node.h"
+
+namespace waymark {
+
+// Where a view came from. An in-place change of either side is then seen by the other (specs: engine 4).
+struct ViewMeta {
+  Intrusive<TensorImpl> base;      // never a view itself
+  u32 base_epoch = 0;              // base's epoch with which this view's history is in step
+  bool made_without_grad = false;  // under NoGrad: may not be changed with grad on
+  bool one_of_many = false;        // output of split, chunk, unbind: likewise
+};
+
+struct AutogradMeta final : MetaBase {
+  bool requires_grad = false;      // of a leaf
+  u32 epoch = 0;                   // raised when an in-place op replaces the history
+  Edge history;                    // node and slot of a non-leaf; node null: leaf
+  Tensor grad;                     // of a leaf
+  Intrusive<GradCell> cell;        // of a watched non-leaf
+  std::vector<Hook> hooks;         // of a leaf
+  std::vector<std::pair<u64, std::function<void(const Tensor&)>>> post_hooks;  // of a leaf, after the commit
+  std::unique_ptr<ViewMeta> view;
+  std::string name;
+};
+
+inline AutogradMeta* meta_of(const TensorImpl* impl) { return static_cast<AutogradMeta*>(impl->meta.get()); }
+inline AutogradMeta* meta_of(const Tensor& t) { return meta_of(t.impl()); }
+WAYMARK_API AutogradMeta& ensure_meta(TensorImpl* impl);
+inline AutogradMeta& ensure_meta(const Tensor& t) { return ensure_meta(t.impl()); }
+
+// Edge to this tensor: its node and slot, or the leaf itself, or nothing if it needs no gradient.
+WAYMARK_API Edge edge_of(const Tensor& t);
+// The same for a view whose base was changed in place since; core/ops sets it, because it records an op.
+WAYMARK_API void set_view_replay(Edge (*replay)(const Tensor& view));
+// For names in messages: "output of exp #3", "encoder.fc.weight", "a leaf".
+WAYMARK_API std::string describe(const Tensor& t);
+WAYMARK_API void set_name(const Tensor& t, std::string name);
+
+}  // namespace waymark

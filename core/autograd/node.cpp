@@ -1,0 +1,142 @@
+#include "core/autograd/node.h"
+
+#include <atomic>
+
+#include "core/autograd/meta.h"
+
+namespace waymark {
+namespace {
+
+std::atomic<u64> next_seq{1};
+std::atomic<i64> live_nodes{0};
+
+// Nodes whose count reached zero on this thread, waiting for the outermost release.
+struct Graveyard {
+  std::vector<Node*> nodes;
+  bool draining = false;
+};
+thread_local Graveyard graveyard;
+
+}  // namespace
+
+Node::Node(const OpInfo& info, Loc at, size_t bytes)
+    : op(&info),
+      seq(next_seq.fetch_add(1, std::memory_order_relaxed)),
+      scope(thread_state().scope),
+      loc(at),
+      bytes_(bytes) {
+  live_nodes.fetch_add(1, std::memory_order_relaxed);
+}
+Node::~Node() { live_nodes.fetch_sub(1, std::memory_order_relaxed); }
+i64 Node::live() { return live_nodes.load(std::memory_order_relaxed); }
+
+void Node::destroy(Node* node) {
+  graveyard.nodes.push_back(node);
+  if (graveyard.draining) return;
+  graveyard.draining = true;
+  while (!graveyard.nodes.empty()) {
+    Node* dead = graveyard.nodes.back();
+    graveyard.nodes.pop_back();
+    const size_t bytes = dead->bytes_;
+    dead->~Node();  // releases edges, saved values, closure: each may push more nodes
+    small_free(dead, bytes);
+  }
+  graveyard.draining = false;
+}
+
+std::string Node::label() const { return fmt::format("{} #{}", op->name, seq); }
+
+std::string Node::where() const {
+  std::string out = loc ? fmt::format("{}:{}", loc.name(), loc.line) : "";
+  if (scope) out += (out.empty() ? "in " : " in ") + scope_path(scope);
+  return out;
+}
+
+SlotHooks* Node::find_hooks(u32 slot) {
+  for (SlotHooks& h : hooks)
+    if (h.slot == slot) return &h;
+  return nullptr;
+}
+SlotHooks& Node::hooks_of(u32 slot) {
+  if (SlotHooks* h = find_hooks(slot)) return *h;
+  hooks.emplace_back().slot = slot;
+  return hooks.back();
+}
+
+void Node::release() {
+  for (Saved& s : saved) {
+    s.data = nullptr;
+    s.fill = nullptr;
+  }
+  hooks.clear();
+  released = true;
+}
+
+void Node::version_error(const Saved& s) const {
+  const TensorImpl& t = *s.data;
+  const Writer& w = t.storage->last_writer();
+  std::string what = s.kind == SaveKind::output ? fmt::format("its output {}", s.index) : fmt::format("input {}", s.index);
+  std::string maker = label(), maker_place = where();
+  const Node* from = s.kind == SaveKind::output ? this : edges[s.index].node.get();
+  if (s.kind == SaveKind::output) {
+    what += fmt::format(" ({} {})", t.shape, name_of(t.dtype));
+  } else if (from) {
+    maker = from->label();
+    maker_place = from->where();
+    what += fmt::format(" (output of {}, {} {})", maker, t.shape, name_of(t.dtype));
+  } else {
+    maker.clear();
+    what += fmt::format(" ({} {})", t.shape, name_of(t.dtype));
+  }
+  std::string writer_place = w.loc ? fmt::format("{}:{}", w.loc.name(), w.loc.line) : "";
+  if (!w.scope.empty()) writer_place += (writer_place.empty() ? "in " : " in ") + std::string(w.scope);
+  const char* writer = w.op ? w.op : "an in-place op";
+  std::string places;
+  if (!maker.empty() && !maker_place.empty())
+    places = fmt::format("{} at {}", from ? from->op->name : op->name, maker_place);
+  if (!writer_place.empty()) places += fmt::format("{}{} at {}", places.empty() ? "" : "; ", writer, writer_place);
+  fail_at(loc, op->name, "backward needs {} as it was at version {}, but {} wrote to it (version {})\n{}  write y = y + 1, or clone() before the change",
+          what, s.version, writer, t.storage->version(), places.empty() ? "" : "  " + places + "\n");
+}
+
+Tensor Node::unpack(size_t i) {
+  Saved& s = saved[i];
+  if (s.fill) {
+    auto fill = std::move(s.fill);
+    s.fill = nullptr;
+    fill();
+  }
+  if (!s.data) {
+    const std::string place = where();
+    fail_at(loc, label() + (place.empty() ? "" : " (" + place + ")"),
+            "its saved values were freed by the first backward; pass retain_graph = true there");
+  }
+  if (s.data->storage->version() != s.version) version_error(s);
+  if (!grad_enabled() || s.kind > SaveKind::output) return Tensor(s.data);
+  Edge edge;
+  if (s.kind == SaveKind::input) edge = edges[s.index];
+  else edge = Edge{Intrusive<Node>(this), nullptr, s.index};
+  if (edge.leaf) return Tensor(edge.leaf);
+  Tensor out = alias(Tensor(s.data));
+  if (edge.node) ensure_meta(out).history = edge;
+  return out;
+}
+
+Grads run_rule(Node& node, std::span<Tensor> g, const Need& need) {
+  ThreadState& state = thread_state();
+  Node* const before = std::exchange(state.running, &node);
+  struct Restore {
+    ThreadState& state;
+    Node* before;
+    ~Restore() { state.running = before; }
+  } restore{state, before};
+  return node.run(g, need);
+}
+
+Tensor SavedTensor::operator*() const {
+  Node* node = thread_state().running;
+  if (!node || index_ < 0) fail("saved", "a saved value was read outside its rule, or the rule did not ask the Saver for it");
+  return node->unpack(static_cast<size_t>(index_));
+}
+
+}  // namespace waymark

@@ -1,0 +1,125 @@
+// Node: one recorded op in the graph that backward walks.
+//
+// Invariants
+// * Sequence numbers are process-wide and increasing, hence larger than those of all inputs. Descending sequence
+//   numbers are therefore a valid order of backward.
+// * Everything a rule keeps lies in `saved`; the rule's closure holds indices into it. So values can be listed,
+//   counted, version-checked, replaced and released.
+// * A node holds neither a handle of its own output nor the impl of an input: it keeps aliases without history; the
+//   history of an input is its edge. So no in-place op can close a reference cycle.
+// * Nodes whose count reaches zero go to a thread-local list that the outermost release drains in a loop: chains of
+//   any length are freed without recursion.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/autograd/grads.h"
+#include "core/autograd/op_info.h"
+#include "core/autograd/state.h"
+
+namespace waymark {
+
+// Where the gradient of an input goes: to output `slot` of a node, to a leaf, or nowhere.
+struct Edge {
+  Intrusive<Node> node;
+  Intrusive<TensorImpl> leaf;
+  u32 slot = 0;
+  bool wanted() const { return node || leaf; }
+};
+
+enum class SaveKind : u8 { input, output, indices, bits, stats, shape, key };
+
+struct Saved {
+  SaveKind kind{};
+  u16 index = 0;               // which input or output
+  u32 version = 0;             // of the storage when it was saved
+  i64 bytes = 0;
+  Intrusive<TensorImpl> data{};  // alias without history; null for shape and key, after release, and while lazy
+  std::function<void()> fill{};  // checkpoint placeholder: recomputes and sets `data`; empty otherwise
+};
+
+struct OutputMeta {
+  Shape shape;
+  DType dtype{};
+};
+
+// Keeps the gradient of a non-leaf; shared by its node and its tensor, so that neither holds the other.
+struct GradCell : RefCounted {
+  static void destroy(GradCell* cell) { delete cell; }
+  Tensor grad;
+};
+using HookFunction = std::function<Tensor(const Tensor&)>;
+struct Hook {
+  u64 id = 0;
+  HookFunction run;
+};
+struct SlotHooks {
+  u32 slot = 0;
+  std::vector<Hook> hooks;      // in order of registration
+  Intrusive<GradCell> cell;     // retain_grad; filled after the hooks
+  std::string name;             // from watch()
+};
+
+class WAYMARK_API Node : public RefCounted {
+ public:
+  Node(const OpInfo& op, Loc loc, size_t bytes);
+  virtual ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  static void destroy(Node* node);
+  static i64 live();
+
+  // The rule: gradients of the outputs in, gradients of the inputs out. Called through run_rule() only.
+  virtual Grads run(std::span<Tensor> g, const Need& need) = 0;
+
+  // "mul #12"
+  std::string label() const;
+  // "net.cpp:41 in encoder.ffn", or as much of it as is known; empty if nothing is.
+  std::string where() const;
+
+  SlotHooks& hooks_of(u32 slot);
+  SlotHooks* find_hooks(u32 slot);
+  // The saved value i, after the version check, the "freed" check, and recomputation if it is a checkpoint's
+  // placeholder. It carries history iff grad mode is on (create_graph).
+  Tensor unpack(size_t i);
+  // Frees saved values and hooks; a rule that asks for one later gets an Error.
+  void release();
+
+  const OpInfo* op;
+  u64 seq;
+  u32 scope;
+  bool released = false;
+  Loc loc;
+  SmallVector<Edge, 3> edges;        // one per input
+  SmallVector<Saved, 3> saved;
+  SmallVector<OutputMeta, 1> outputs;
+  std::vector<SlotHooks> hooks;      // of the outputs; empty in nearly every node
+
+ private:
+  [[noreturn]] void version_error(const Saved& s) const;
+  size_t bytes_;                     // of the whole object, for the slab
+};
+
+// Runs a node's rule with thread_state().running set, so that its SavedTensor handles resolve.
+WAYMARK_API Grads run_rule(Node& node, std::span<Tensor> g, const Need& need);
+
+// A saved tensor inside a rule's closure: `*a` or `a->mT()`. Only an index; resolves in the node that runs.
+class WAYMARK_API SavedTensor {
+ public:
+  SavedTensor() = default;
+  explicit SavedTensor(int index) : index_(index) {}
+  explicit operator bool() const { return index_ >= 0; }
+  Tensor operator*() const;
+  struct Arrow {
+    Tensor tensor;
+    const Tensor* operator->() const { return &tensor; }
+  };
+  Arrow operator->() const { return {**this}; }
+
+ private:
+  int index_ = -1;
+};
+
+}  // namespace waymark

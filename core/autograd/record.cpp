@@ -1,0 +1,162 @@
+#include "core/autograd/record.h"
+
+namespace waymark {
+namespace {
+
+Edge (*view_replay)(const Tensor&) = nullptr;
+
+bool needs_grad(const Tensor& t) {
+  if (!t.defined()) return false;
+  const AutogradMeta* m = meta_of(t);
+  if (!m) return false;
+  if (m->requires_grad || m->history.node) return true;
+  return m->view && meta_of(m->view->base.get()) && meta_of(m->view->base.get())->epoch != m->view->base_epoch;
+}
+
+i64 bytes_of(const TensorImpl& t) { return t.numel * size_of(t.dtype); }
+
+}  // namespace
+
+AutogradMeta& ensure_meta(TensorImpl* impl) {
+  if (!impl->meta) impl->meta = std::make_unique<AutogradMeta>();
+  return *meta_of(impl);
+}
+
+void set_view_replay(Edge (*replay)(const Tensor&)) { view_replay = replay; }
+
+Edge edge_of(const Tensor& t) {
+  AutogradMeta* m = meta_of(t);
+  if (!m) return {};
+  if (m->view && view_replay) {
+    const AutogradMeta* base = meta_of(m->view->base.get());
+    if (base && base->epoch != m->view->base_epoch) return view_replay(t);
+  }
+  if (m->history.node) return m->history;
+  if (m->requires_grad) return {nullptr, Intrusive<TensorImpl>(t.impl()), 0};
+  return {};
+}
+
+std::string describe(const Tensor& t) {
+  const AutogradMeta* m = meta_of(t);
+  if (m && !m->name.empty()) return fmt::format("\"{}\"", m->name);
+  if (m && m->history.node) {
+    const Node& n = *m->history.node;
+    return fmt::format("the output of {}{}", n.label(), n.scope ? " (" + scope_path(n.scope) + ")" : "");
+  }
+  return "a leaf";
+}
+
+void set_name(const Tensor& t, std::string name) { ensure_meta(t).name = std::move(name); }
+
+SavedTensor Saver::extra(SaveKind kind, const Tensor& t) {
+  if (!t.defined()) return {};
+  node_.saved.emplace_back(Saved{.kind = kind, .index = 0, .version = t.version(), .bytes = bytes_of(*t.impl()),
+                                 .data = Intrusive<TensorImpl>(t.impl())});
+  return SavedTensor(static_cast<int>(node_.saved.size() - 1));
+}
+
+SavedTensor Saver::input(size_t i, bool condition) {
+  if (!condition || !inputs_[i].defined()) return {};
+  const Tensor& t = inputs_[i];
+  // A tensor that never had gradient data cannot gain a history that leads back here; others are kept as an alias.
+  const Tensor kept = t.impl()->meta ? alias(t) : t;
+  node_.saved.emplace_back(Saved{.kind = SaveKind::input, .index = static_cast<u16>(i), .version = t.version(),
+                                 .bytes = bytes_of(*t.impl()), .data = Intrusive<TensorImpl>(kept.impl())});
+  return SavedTensor(static_cast<int>(node_.saved.size() - 1));
+}
+
+SavedTensor Saver::output(size_t k, bool condition) {
+  if (!condition) return {};
+  const Tensor& t = outputs_[k];
+  const Tensor kept = alias(t);
+  node_.saved.emplace_back(Saved{.kind = SaveKind::output, .index = static_cast<u16>(k), .version = t.version(),
+                                 .bytes = bytes_of(*t.impl()), .data = Intrusive<TensorImpl>(kept.impl())});
+  return SavedTensor(static_cast<int>(node_.saved.size() - 1));
+}
+
+Shape Saver::shape(size_t i) {
+  node_.saved.emplace_back(Saved{.kind = SaveKind::shape, .index = static_cast<u16>(i),
+                                 .bytes = inputs_[i].dim() * i64{8}});
+  return inputs_[i].shape();
+}
+
+namespace detail {
+
+bool wants_node(const OpInfo& op, std::span<const Tensor> outputs, const Inputs& inputs) {
+  if (!grad_enabled() || !op.rule.differentiable()) return false;
+  bool any = false;
+  for (size_t i = 0; i < inputs.size() && !any; ++i) any = needs_grad(inputs[i]);
+  if (!any) return false;
+  for (const Tensor& t : outputs)
+    if (is_float(t.dtype())) return true;
+  return false;
+}
+
+void link(Node& node, std::span<const Tensor> outputs, const Inputs& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) node.edges.emplace_back(inputs[i].defined() ? edge_of(inputs[i]) : Edge{});
+  for (const Tensor& t : outputs) node.outputs.emplace_back(OutputMeta{t.shape(), t.dtype()});
+}
+
+void attach(const Intrusive<Node>& node, std::span<const Tensor> outputs) {
+  for (u32 slot = 0; slot < outputs.size(); ++slot)
+    if (is_float(outputs[slot].dtype())) ensure_meta(outputs[slot]).history = Edge{node, nullptr, slot};
+}
+
+void wrote(const OpInfo& op, const Tensor& target, Loc loc) {
+  const u32 scope = thread_state().scope;
+  target.impl()->storage->wrote({op.name.data(), scope ? std::string_view(scope_path(scope)) : std::string_view(), loc});
+}
+
+void rebase(const Intrusive<Node>& node, const Tensor& target) {
+  AutogradMeta& m = ensure_meta(target);
+  // Hooks that keep a gradient follow the tensor to its new history.
+  m.history = Edge{node, nullptr, 0};
+  if (m.cell) node->hooks_of(0).cell = m.cell;
+  ++m.epoch;
+}
+
+}  // namespace detail
+
+void remember_base(const Tensor& value, const Tensor& base, bool one_of_many) {
+  const AutogradMeta* b = meta_of(base);
+  auto view = std::make_unique<ViewMeta>();
+  if (b && b->view) {
+    view->base = b->view->base;
+    view->one_of_many = b->view->one_of_many;
+  } else {
+    view->base = Intrusive<TensorImpl>(base.impl());
+  }
+  const AutogradMeta* root = meta_of(view->base.get());
+  view->base_epoch = root ? root->epoch : 0;
+  view->made_without_grad = !grad_enabled();
+  view->one_of_many |= one_of_many;
+  ensure_meta(value).view = std::move(view);
+}
+
+void check_inplace(std::string_view op, const Tensor& target, Inputs inputs) {
+  if (!target.defined()) fail_at(inputs.loc(), op, "the target is undefined");
+  if (target.impl()->overlaps)
+    fail_at(inputs.loc(), op, "the target {} with strides {} has elements that share memory; clone() it first",
+            target.shape(), target.strides());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].defined() && overlap_of(target, inputs[i]) == Overlap::partial)
+      fail_at(inputs.loc(), op, "the target {} and the input {} share part of their memory; clone() the input first",
+              target.shape(), inputs[i].shape());
+  if (thread_state().observer) [[unlikely]] thread_state().observer->before_write(target);
+  if (!grad_enabled()) return;
+  const AutogradMeta* m = meta_of(target);
+  if (!m) return;
+  const AutogradMeta* base = m->view ? meta_of(m->view->base.get()) : nullptr;
+  if (m->requires_grad || (base && base->requires_grad))
+    fail_at(inputs.loc(), op, "the target is {} leaf that requires grad ({}); change it inside NoGrad",
+            m->requires_grad ? "a" : "a view of a", m->requires_grad ? describe(target) : describe(Tensor(m->view->base)));
+  bool differentiable = needs_grad(target) || (base && base->history.node);
+  for (size_t i = 0; i < inputs.size(); ++i) differentiable |= needs_grad(inputs[i]);
+  if (!m->view || !differentiable) return;
+  if (m->view->made_without_grad)
+    fail_at(inputs.loc(), op, "the target is a view that was made under NoGrad, and grad mode is on now; make the view again or change it inside NoGrad");
+  if (m->view->one_of_many)
+    fail_at(inputs.loc(), op, "the target is one of several views that one op returned; use clone() or narrow()");
+}
+
+}  // namespace waymark
