@@ -43,10 +43,19 @@ if(test_sources AND NOT BUILD_SHARED_LIBS)  # a shared library hides the inner p
       set(exclude "-sfe=${inner}")
     endif()
     add_test(NAME ${folder} COMMAND waymark-tests "-sf=*${folder}/*" ${exclude})
+    set_tests_properties(${folder} PROPERTIES TIMEOUT 500)
   endforeach()
 endif()
 
 if(bench_sources AND TARGET waymark_dep::benchmark)
   add_executable(waymark-bench EXCLUDE_FROM_ALL ${bench_sources})
   target_link_libraries(waymark-bench PRIVATE waymark waymark_flags waymark_dep::benchmark)
+endif()
+
+# The programs of README.md, and a project that finds an installed Waymark. A sanitized library is not for installing.
+include(${PROJECT_SOURCE_DIR}/tests/readme/readme_programs.cmake)
+if(NOT WAYMARK_SANITIZE)
+  add_test(NAME tests/consumer COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR}
+    -D SOURCE=${PROJECT_SOURCE_DIR}/tests/consumer -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER}
+    -D CONFIG=$<CONFIG> -P ${PROJECT_SOURCE_DIR}/tests/consumer/run.cmake)
 endif()
