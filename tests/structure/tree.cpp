@@ -76,7 +76,7 @@ Files read_sources(const std::string& root) {
     if (!fs::is_directory(fs::path(root) / room)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(root) / room)) {
       const std::string extension = entry.path().extension().string();
-      if (!entry.is_regular_file() || (extension != ".h" && extension != ".cpp")) continue;
+      if (!entry.is_regular_file() || (extension != ".h" && extension != ".inc" && extension != ".cpp")) continue;
       files[fs::relative(entry.path(), root).generic_string()] = read_file(entry.path());
     }
   }
