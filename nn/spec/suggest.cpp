@@ -1,0 +1,127 @@
+#include "nn/spec/suggest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace waymark::nn {
+
+i64 edit_distance(std::string_view a, std::string_view b, i64 limit) {
+  const i64 n = static_cast<i64>(a.size()), m = static_cast<i64>(b.size());
+  if (std::abs(n - m) > limit) return limit + 1;
+  // Lowrance and Wagner 1975. d has a border row and column of "infinity" at index 0.
+  const i64 far = n + m + 1;
+  const size_t width = static_cast<size_t>(m) + 2;
+  std::vector<i64> d((static_cast<size_t>(n) + 2) * width, far);
+  auto at = [&](i64 i, i64 j) -> i64& { return d[static_cast<size_t>(i + 1) * width + static_cast<size_t>(j + 1)]; };
+  for (i64 i = 0; i <= n; ++i) at(i, 0) = i;
+  for (i64 j = 0; j <= m; ++j) at(0, j) = j;
+  std::array<i64, 256> last_row{};  // last row in which a byte of b was met in a
+  for (i64 i = 1; i <= n; ++i) {
+    i64 last_match = 0;
+    const auto x = static_cast<unsigned char>(a[static_cast<size_t>(i - 1)]);
+    for (i64 j = 1; j <= m; ++j) {
+      const auto y = static_cast<unsigned char>(b[static_cast<size_t>(j - 1)]);
+      const i64 k = last_row[y], l = last_match;
+      const i64 cost = x == y ? 0 : 1;
+      if (x == y) last_match = j;
+      const i64 swap = k > 0 && l > 0 ? at(k - 1, l - 1) + (i - k - 1) + 1 + (j - l - 1) : far;
+      at(i, j) = std::min({at(i - 1, j - 1) + cost, at(i, j - 1) + 1, at(i - 1, j) + 1, swap});
+    }
+    last_row[x] = i;
+  }
+  return std::min(at(n, m), limit + 1);
+}
+
+i64 suggestion_limit(std::string_view wrong) {
+  const i64 n = static_cast<i64>(wrong.size());
+  return std::min(std::max<i64>(2, n / 3), n - 1);
+}
+
+std::vector<std::string> suggest(std::string_view wrong, const std::vector<Candidate>& candidates) {
+  struct Hit {
+    i64 distance;
+    const Candidate* candidate;
+  };
+  std::vector<Hit> hits;
+  const i64 limit = suggestion_limit(wrong);
+  for (const Candidate& c : candidates) {
+    const i64 distance = edit_distance(wrong, c.name, limit);
+    if (distance <= limit) hits.push_back({distance, &c});
+  }
+  std::stable_sort(hits.begin(), hits.end(), [](const Hit& x, const Hit& y) {
+    return x.distance != y.distance ? x.distance < y.distance : x.candidate->rank < y.candidate->rank;
+  });
+  std::vector<std::string> result;
+  for (const Hit& hit : hits) {
+    if (result.size() == 3 || (hit.distance > 0 && hits.front().distance == 0)) break;
+    if (std::find(result.begin(), result.end(), hit.candidate->shown) == result.end())
+      result.push_back(hit.candidate->shown);
+  }
+  return result;
+}
+
+std::vector<std::string> suggest(std::string_view wrong, const std::vector<std::string>& names) {
+  std::vector<Candidate> candidates;
+  candidates.reserve(names.size());
+  for (const std::string& name : names) candidates.push_back({name, name, 0});
+  return suggest(wrong, candidates);
+}
+
+std::string did_you_mean(const std::vector<std::string>& suggestions) {
+  if (suggestions.empty()) return "";
+  std::string text = suggestions.front();
+  for (size_t i = 1; i < suggestions.size(); ++i) {
+    text += i + 1 == suggestions.size() ? " or " : ", ";
+    text += suggestions[i];
+  }
+  return fmt::format(" Did you mean {}?", text);
+}
+
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& names) {
+  return did_you_mean(suggest(wrong, names));
+}
+
+namespace {
+
+// Length of the well-formed UTF-8 sequence at text[i], or 0.
+size_t utf8_length(std::string_view text, size_t i) {
+  auto byte = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
+  const unsigned lead = byte(i);
+  const size_t n = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3
+                   : lead >= 0xF0 && lead < 0xF5                 ? 4
+                                                                 : 0;
+  for (size_t k = 1; k < n; ++k)
+    if ((byte(i + k) & 0xC0u) != 0x80u) return 0;
+  const unsigned second = byte(i + 1);
+  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
+      (lead == 0xF4 && second > 0x8F))
+    return 0;  // overlong, surrogate, beyond U+10FFFF
+  return n;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, i64 limit) {
+  std::string out;
+  i64 count = 0;
+  for (size_t i = 0; i < text.size(); ++count) {
+    if (count == limit) return out + fmt::format("... ({} bytes)", text.size());
+    const auto c = static_cast<unsigned char>(text[i]);
+    const size_t n = utf8_length(text, i);
+    const bool control = c < 0x20 || c == 0x7F || (n == 2 && c == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0);
+    if (n == 0 || control) {
+      if (c == '\n') out += "\\n";
+      else if (c == '\t') out += "\\t";
+      else out += fmt::format("\\x{:02x}", c);
+      ++i;
+      continue;
+    }
+    out.append(text.substr(i, n));
+    i += n;
+  }
+  return out;
+}
+
+}  // namespace waymark::nn
