@@ -52,6 +52,22 @@ if(bench_sources AND TARGET waymark_dep::benchmark)
   target_link_libraries(waymark-bench PRIVATE waymark waymark_flags waymark_dep::benchmark)
 endif()
 
+# A sanitizer that stops nothing proves nothing: each of these faults must be reported.
+if(WAYMARK_SANITIZE)
+  add_executable(waymark-faults tests/sanitizer/faults.cpp)
+  target_link_libraries(waymark-faults PRIVATE waymark waymark_flags)
+  function(waymark_fault sanitizer fault report)
+    if(WAYMARK_SANITIZE MATCHES ${sanitizer})
+      add_test(NAME tests/sanitizer/${fault} COMMAND waymark-faults ${fault})
+      set_tests_properties(tests/sanitizer/${fault} PROPERTIES
+        PASS_REGULAR_EXPRESSION "${report}" FAIL_REGULAR_EXPRESSION "not stopped")
+    endif()
+  endfunction()
+  waymark_fault(thread race "data race")
+  waymark_fault(address overflow "heap-buffer-overflow")
+  waymark_fault(undefined undefined "signed integer overflow")
+endif()
+
 # The programs of README.md, and a project that finds an installed Waymark. A sanitized library is not for installing.
 include(${PROJECT_SOURCE_DIR}/tests/readme/readme_programs.cmake)
 if(NOT WAYMARK_SANITIZE)
