@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/kernels/elementwise_macros.h"
 #include "core/kernels/vmath.h"
