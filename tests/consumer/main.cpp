@@ -1,5 +1,5 @@
 // A user's program: sees the installed headers and library, nothing of the tree.
-#include <core/tensor/tensor.h>
+#include <waymark.h>
 
 int main() {
   try {

@@ -56,6 +56,19 @@ if(bench_sources AND TARGET waymark_dep::benchmark)
   target_link_libraries(waymark-bench PRIVATE waymark waymark_flags waymark_dep::benchmark)
 endif()
 
+# waymark-headers compiles each header alone, without a precompiled one, to see that it includes what it needs.
+foreach(header IN LISTS headers)
+  string(MAKE_C_IDENTIFIER ${header} name)
+  set(source ${PROJECT_BINARY_DIR}/headers/${name}.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"\n" @ONLY)
+  list(APPEND header_sources ${source})
+endforeach()
+if(header_sources)
+  add_library(waymark-headers OBJECT EXCLUDE_FROM_ALL ${header_sources})
+  target_compile_options(waymark-headers PRIVATE -fsyntax-only)
+  target_link_libraries(waymark-headers PRIVATE waymark waymark_flags)
+endif()
+
 # A sanitizer that stops nothing proves nothing: each of these faults must be reported.
 if(WAYMARK_SANITIZE)
   add_executable(waymark-faults tests/sanitizer/faults.cpp)
