@@ -23,6 +23,8 @@ struct AutogradMeta final : MetaBase {
   std::vector<std::pair<u64, std::function<void(const Tensor&)>>> post_hooks;  // of a leaf, after the commit
   std::unique_ptr<ViewMeta> view;
   std::string name;
+
+  std::string footer() const override;
 };
 
 inline AutogradMeta* meta_of(const TensorImpl* impl) { return static_cast<AutogradMeta*>(impl->meta.get()); }

@@ -46,6 +46,15 @@ std::string describe(const Tensor& t) {
   return "a leaf";
 }
 
+std::string AutogradMeta::footer() const {
+  // A view whose base was changed in place gets its new history when an op next asks; printing does not make it.
+  const AutogradMeta* base = view ? meta_of(view->base.get()) : nullptr;
+  if (base && base->epoch != view->base_epoch && base->history.node)
+    return fmt::format("grad_fn=<view of {}>", base->history.node->label());
+  if (history.node) return fmt::format("grad_fn=<{}>", history.node->label());
+  return requires_grad ? "requires_grad=True" : "";
+}
+
 void set_name(const Tensor& t, std::string name) { ensure_meta(t).name = std::move(name); }
 
 SavedTensor Saver::extra(SaveKind kind, const Tensor& t) {

@@ -38,6 +38,8 @@ struct RunOptions;
 // What autograd keeps for a tensor; defined in core/autograd/meta.h.
 struct MetaBase {
   virtual ~MetaBase() = default;
+  // Its part of a printed tensor: "grad_fn=<mul #12>", "requires_grad=True", or nothing.
+  virtual std::string footer() const = 0;
 };
 
 // Note [impl]: shape, strides, offset and dtype never change after construction (there is no set_ or resize_), so
