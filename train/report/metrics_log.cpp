@@ -11,9 +11,9 @@
 #include <system_error>
 #include <utility>
 
+#include "core/io/files.h"
 #include "core/tensor/error.h"
 #include "train/report/escape.h"
-#include "train/report/files.h"
 #include "train/report/json.h"
 
 namespace waymark::train {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/io/files.h"
 #include "core/tensor/error.h"
 #include "train/report/escape.h"
-#include "train/report/files.h"
 #include "train/report/json.h"
 #include "train/report/statistics.h"
 
