@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "core/io/files.h"
 #include "core/tensor/error.h"
 #include "train/report/escape.h"
-#include "train/report/files.h"
 #include "train/report/json.h"
 
 namespace waymark::train {
