@@ -43,7 +43,7 @@ const char* kind_name(const SpecValue& v) {
     case Kind::real: return "float";
     case Kind::boolean: return "bool";
     case Kind::word: return "word";
-    case Kind::text: return "quoted text";
+    case Kind::text: return "text";
     case Kind::list: return "list";
     default: return "spec";
   }
@@ -82,8 +82,8 @@ class Converter {
  private:
   std::optional<SpecValue> wrong(const SpecValue& v) {
     problem_ = fmt::format("must be {}, not {}", rule_.describe(), shown(v));
-    if (v.kind() == Kind::word && !rule_.choices.empty()) problem_ += "." + did_you_mean(v.text(), rule_.choices);
-    if (problem_.back() == '.') problem_.pop_back();
+    if (v.kind() == Kind::word || v.kind() == Kind::text)
+      if (const std::string hint = did_you_mean(v.text(), rule_.choices); !hint.empty()) problem_ += "." + hint;
     return std::nullopt;
   }
   std::optional<SpecValue> scalar(OptionType type, const SpecValue& v) {
@@ -101,7 +101,7 @@ class Converter {
     if (rule_.type == OptionType::words && rule_.choices.empty()) return text(v);
     return wrong(v);
   }
-  // Any text: words, quoted text, and a number or bool in its written form is refused, since "1" is no int here either.
+  // Words and quoted text; a number is refused: it was probably meant as one.
   std::optional<SpecValue> text(const SpecValue& v) {
     return v.kind() == Kind::word || v.kind() == Kind::text ? std::optional(SpecValue(v.text())) : wrong(v);
   }
@@ -129,18 +129,6 @@ class Converter {
   std::string& problem_;
 };
 
-// Text of a resolved value; reals lose their ".0".
-std::string value_text(const SpecValue& v) {
-  if (v.kind() == Kind::real) return number_text(v.real());
-  if (v.kind() != Kind::list) return to_string(v);
-  std::string out = "[";
-  for (const SpecValue& item : v.list()) {
-    if (out.size() > 1) out += ',';
-    out += value_text(item);
-  }
-  return out + "]";
-}
-
 OptionRule make_rule(OptionType type, std::optional<SpecValue> fallback, double min, double max) {
   OptionRule rule;
   rule.type = type;
@@ -162,6 +150,21 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
+
+std::optional<SpecValue> convert(const OptionRule& rule, const SpecValue& value, std::string& problem) {
+  return Converter(rule, problem)(value);
+}
+
+std::string value_text(const SpecValue& v) {
+  if (v.kind() == Kind::real) return number_text(v.real());
+  if (v.kind() != Kind::list) return to_string(v);
+  std::string out = "[";
+  for (const SpecValue& item : v.list()) {
+    if (out.size() > 1) out += ',';
+    out += value_text(item);
+  }
+  return out + "]";
+}
 
 // Rules ---------------------------------------------------------------------------------------------------------------
 
@@ -389,7 +392,7 @@ std::optional<Options> OptionTable::resolve(const Spec& spec, std::vector<std::s
       entry.value = *written;
     }
     std::string problem;
-    const auto value = Converter(def.rule, problem)(entry.value);
+    const auto value = convert(def.rule, entry.value, problem);
     if (!value) {
       problems.push_back(fmt::format("{}: option {} {}", name, def.name, problem));
       continue;
@@ -442,7 +445,7 @@ void SpecTables::add(OptionTable table) {
   for (const OptionDef& def : table.options) {
     if (!def.rule.fallback) continue;
     std::string problem;
-    if (!Converter(def.rule, problem)(*def.rule.fallback))
+    if (!convert(def.rule, *def.rule.fallback, problem))
       fail("spec", "{} {}: the default of {} {}", kind_, table.name, def.name, problem);
   }
   tables_.push_back(std::make_unique<const OptionTable>(std::move(table)));

@@ -73,6 +73,12 @@ WAYMARK_API OptionRule word_list_option(std::optional<std::vector<std::string>> 
                                         std::vector<std::string> choices);  // no choices: any word
 WAYMARK_API OptionRule spec_option(std::optional<std::string> fallback, const SpecTables& tables);
 
+// `value` in the type of the rule (int to float, quoted text to word), or nothing, and in `problem` what would be right:
+// "must be int 0..16, not float 1.5". Also used for config keys.
+WAYMARK_API std::optional<SpecValue> convert(const OptionRule& rule, const SpecValue& value, std::string& problem);
+// Canonical text of a converted value: reals without ".0", lists without blanks.
+WAYMARK_API std::string value_text(const SpecValue& value);
+
 struct OptionDef {
   std::string name;
   OptionRule rule;

@@ -51,11 +51,13 @@ std::vector<std::string> suggest(std::string_view wrong, const std::vector<Candi
     if (distance <= limit) hits.push_back({distance, &c});
   }
   std::stable_sort(hits.begin(), hits.end(), [](const Hit& x, const Hit& y) {
-    return x.distance != y.distance ? x.distance < y.distance : x.candidate->rank < y.candidate->rank;
+    if ((x.distance == 0) != (y.distance == 0)) return x.distance == 0;
+    return x.candidate->rank != y.candidate->rank ? x.candidate->rank < y.candidate->rank : x.distance < y.distance;
   });
   std::vector<std::string> result;
   for (const Hit& hit : hits) {
-    if (result.size() == 3 || (hit.distance > 0 && hits.front().distance == 0)) break;
+    const Hit& best = hits.front();
+    if (result.size() == 3 || hit.candidate->rank != best.candidate->rank || (best.distance == 0 && hit.distance > 0)) break;
     if (std::find(result.begin(), result.end(), hit.candidate->shown) == result.end())
       result.push_back(hit.candidate->shown);
   }
@@ -102,6 +104,12 @@ size_t utf8_length(std::string_view text, size_t i) {
 }
 
 }  // namespace
+
+bool is_utf8(std::string_view text) {
+  for (size_t i = 0, n = 0; i < text.size(); i += n)
+    if ((n = utf8_length(text, i)) == 0) return false;
+  return true;
+}
 
 std::string printable(std::string_view text, i64 limit) {
   std::string out;

@@ -16,8 +16,8 @@ WAYMARK_API i64 edit_distance(std::string_view a, std::string_view b, i64 limit)
 // How far a name may be from what was written: max(2, length / 3), and never all of its letters.
 WAYMARK_API i64 suggestion_limit(std::string_view wrong);
 
-// A name to compare with and what to print for it: {"lr", "optim.optimizer(lr=)"}. Of two candidates at the same
-// distance the one with the smaller rank stands first.
+// A name to compare with and what to print for it: {"lr", "optim.optimizer(lr=)"}. Only candidates of the smallest rank
+// at which something is near are suggested; a name that fits exactly is suggested whatever its rank.
 struct Candidate {
   std::string name, shown;
   int rank = 0;
@@ -33,5 +33,7 @@ WAYMARK_API std::string did_you_mean(std::string_view wrong, const std::vector<s
 
 // Text of a stranger for a message: control characters escaped, invalid UTF-8 replaced, at most `limit` characters.
 WAYMARK_API std::string printable(std::string_view text, i64 limit = 60);
+
+WAYMARK_API bool is_utf8(std::string_view text);
 
 }  // namespace waymark::nn

@@ -1,15 +1,20 @@
 // From raw sources to a checked Config.
 #pragma once
 
+#include <optional>
+
 #include "train/config/config.h"
+#include "train/config/registries.h"
 #include "train/config/source.h"
 
 namespace waymark::train {
 
 // Joins the sources in their order, fills in defaults, checks types, ranges, specs and rules between keys. Problems are
-// appended, all of them; the config is usable only if there was none. Nothing is read and nothing is written.
-WAYMARK_API std::optional<Config> resolve_config(const std::vector<Source>& sources, Problems& problems);
+// appended, all of them; there is a config only if none was found here. Nothing is read and nothing is written.
+WAYMARK_API std::optional<Config> resolve_config(const std::vector<Source>& sources, Problems& problems,
+                                                 const Registries& registries = train::registries());
 // Throws ConfigError. Problems that were found before (in reading the sources) are passed in.
-WAYMARK_API Config resolve_or_throw(const std::vector<Source>& sources, Problems problems = {});
+WAYMARK_API Config resolve_or_throw(const std::vector<Source>& sources, Problems problems = {},
+                                    const Registries& registries = train::registries());
 
 }  // namespace waymark::train

@@ -6,7 +6,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "nn/spec/spec.h"
@@ -14,13 +13,19 @@
 
 namespace waymark::train {
 
+struct RawField;
+
 // A value as it was written, before its key's type is known. TOML strings are SpecValue text, bare words are words.
 struct RawValue {
   nn::SpecValue value;
   // A table or an array of tables (optim.groups): `value` is then meaningless.
   bool is_table = false, is_table_list = false;
-  std::vector<std::vector<std::pair<std::string, RawValue>>> tables;
+  std::vector<std::vector<RawField>> tables;
   std::string unusable;  // a TOML type that no key has ("a date"), else empty
+};
+struct RawField {
+  std::string name;
+  RawValue value;
 };
 struct RawEntry {
   std::string key;     // "model.embed_dim"

@@ -78,7 +78,7 @@ TEST_CASE("values reach the program in their types") {
 TEST_CASE("type slips, ranges and unknown names are refused with what would be right") {
   CHECK(problem_of("sample(clip=1.0)") == "sample: option clip must be int 0..1048576, not float 1.0");
   CHECK(problem_of("sample(clip=1e3)") == "sample: option clip must be int 0..1048576, not float 1000.0");
-  CHECK(problem_of("sample(clip=\"8\")") == "sample: option clip must be int 0..1048576, not quoted text \"8\"");
+  CHECK(problem_of("sample(clip=\"8\")") == "sample: option clip must be int 0..1048576, not text \"8\"");
   CHECK(problem_of("sample(clip=-1)") == "sample: option clip must be int 0..1048576, not int -1");
   CHECK(problem_of("sample(base=0)") == "sample: option base must be float > 0, not int 0");
   CHECK(problem_of("sample(base=nan)") == "sample: option base must be float > 0, not word nan");

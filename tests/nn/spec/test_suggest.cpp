@@ -35,9 +35,11 @@ TEST_CASE("suggestions lie within max(2, length / 3), nearest first, at most thr
   CHECK(did_you_mean("zzzzzz", names).empty());
 }
 
-TEST_CASE("rank breaks ties between candidates at the same distance, and nothing is suggested twice") {
-  CHECK(suggest("abcd", std::vector<Candidate>{{"abce", "second", 1}, {"abcf", "first", 0}, {"abcg", "second", 0}}) ==
-        std::vector<std::string>{"first", "second"});
+TEST_CASE("only the nearest rank is suggested, but an exact name always, and nothing twice") {
+  const std::vector<Candidate> candidates{{"abce", "other", 1}, {"abxx", "far", 0}, {"abcg", "near", 0}, {"abch", "near", 0}};
+  CHECK(suggest("abcd", candidates) == std::vector<std::string>{"near", "far"});
+  CHECK(suggest("abce", candidates) == std::vector<std::string>{"other"});
+  CHECK(suggest("abce1", std::vector<Candidate>{{"zzzz", "no", 0}, {"abce", "other", 1}}) == std::vector<std::string>{"other"});
 }
 
 TEST_CASE("a name of a megabyte is compared at once and shown short") {

@@ -1,4 +1,4 @@
-#include "core/io/files.h"
+#include "train/report/files.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -9,10 +9,11 @@
 #include <fstream>
 #include <string>
 
-#include "tests/error_text.h"
-#include "tests/temporary_folder.h"
+#include "tests/train/report/error_text.h"
+#include "tests/train/report/temporary_folder.h"
 
 using namespace waymark;
+using namespace waymark::train;
 using waymark::test::error_text;
 using waymark::test::has;
 using waymark::test::TemporaryFolder;
@@ -96,49 +97,4 @@ TEST_CASE("files: reading refuses what is no file") {
   CHECK(has(error_text([&] { read_file(folder / "fifo"); }), "no regular file"));
   std::ofstream(folder / "big") << "12345";
   CHECK(has(error_text([&] { read_file(folder / "big", 4); }), "it has 5 bytes, the limit is 4"));
-}
-
-TEST_CASE("files: without commit nothing is left; write_at fills in what comes first") {
-  TemporaryFolder folder;
-  {
-    AtomicFile file(folder / "a");
-    file.write("abc");
-    CHECK(entries(folder.path()) == 1);
-    CHECK_FALSE(std::filesystem::exists(folder / "a"));
-  }
-  CHECK(entries(folder.path()) == 0);
-  AtomicFile file(folder / "a");
-  file.write("....");
-  file.write("data");
-  file.write_at(0, std::as_bytes(std::span("head", 4)));
-  CHECK(file.size() == 8);
-  file.commit();
-  CHECK(read_file(folder / "a") == "headdata");
-  CHECK(entries(folder.path()) == 1);
-}
-
-TEST_CASE("files: a source gives exactly the bytes asked for, or an Error") {
-  TemporaryFolder folder;
-  write_file_atomic(folder / "f", "0123456789");
-  for (const Bytes& source : {open_file(folder / "f"), memory_bytes("0123456789", "f")}) {
-    CHECK(source->size() == 10);
-    char out[4] = {};
-    const auto to = std::as_writable_bytes(std::span(out));
-    source->read(6, to);
-    CHECK(std::string(out, 4) == "6789");
-    source->read(10, {});
-    for (const i64 offset : {i64{7}, i64{-1}, i64{11}, INT64_MAX}) CHECK_THROWS_AS(source->read(offset, to), Error);
-  }
-  const Bytes source = open_file(folder / "f");
-  std::filesystem::resize_file(folder / "f", 8);
-  char out[4] = {};
-  CHECK(error_text([&] { source->read(6, std::as_writable_bytes(std::span(out))); }) ==
-        "cannot read " + (folder / "f").string() + ": it ended at byte 8 while it was read, and had 10 when it was opened");
-  CHECK(has(error_text([&] { open_file(folder.path()); }), "it is a folder"));
-}
-
-TEST_CASE("files: quoted text is short and plain") {
-  CHECK(quoted_name("layers.0") == "\"layers.0\"");
-  CHECK(quoted_name(std::string_view("a\"\\\n\x1b[2J\0\xc3\xa4", 11)) == "\"a\\\"\\\\\\x0a\\x1b[2J\\x00\\xc3\\xa4\"");
-  CHECK(quoted_name(std::string(100, 'x')) == "\"" + std::string(60, 'x') + "\"...");
 }

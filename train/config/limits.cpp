@@ -1,0 +1,88 @@
+// What this version does not have, and what has no effect where it is set.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "train/config/checks.h"
+
+namespace waymark::train {
+
+namespace {
+
+// A key of which only some values are built. Values are compared in canonical form; an empty list = the default only.
+struct Limit {
+  const char* key;
+  std::vector<std::string> built;
+  const char* why;
+};
+
+const std::vector<Limit>& limits() {
+  static const std::vector<Limit> list = {
+      {"model.kind", {"encoder"}, "decoders and towers are not part of this version"},
+      {"model.mask", {"\"all()\""}, "mask expressions are not part of this version"},
+      {"model.cross_position", {"none"}, "no model of this version has cross-attention"},
+      {"model.num_kv_heads", {}, "heads that share keys and values are not part of this version"},
+      {"model.norm_type", {"layer"}, "RMS norm is not part of this version"},
+      {"model.activation", {"gelu", "relu"}, "this version has gelu and relu"},
+      {"model.share_layers", {"false"}, "shared layers are not part of this version"},
+      {"model.scale", {"default"}, "another scale of the scores is not part of this version"},
+      {"model.embedding_scale", {"1"}, "a factor on embeddings is not part of this version"},
+      {"model.init", {"pytorch"}, "this version has pytorch's initial values only"},
+      {"model.checkpoint", {"false"}, "recomputing activations is not part of this version"},
+      {"model.init_from", {"\"\""}, "starting from other weights is not part of this version"},
+      {"model.init_strict", {"true"}, "it belongs to model.init_from, which is not part of this version"},
+      {"log.tensorboard", {"false"}, "TensorBoard files are not part of this version"},
+      {"log.histograms_every", {"0"}, "histograms are not part of this version"},
+      {"log.attention_every", {"0"}, "pictures of attention are not part of this version"},
+      {"train.on_nonfinite", {"stop"}, "skipping updates is not part of this version"},
+  };
+  return list;
+}
+
+void check_built(CheckContext& c) {
+  for (const Limit& limit : limits()) {
+    if (!c.fine(limit.key)) continue;
+    const std::string& value = c.config.canonical(limit.key);
+    const bool built = limit.built.empty() ? c.config.is_default(limit.key)
+                                           : std::find(limit.built.begin(), limit.built.end(), value) != limit.built.end();
+    if (!built)
+      c.add(limit.key, fmt::format("{} = {}: {}", limit.key, c.config.short_form(limit.key), limit.why));
+  }
+}
+
+void no_effect(CheckContext& c, const char* key, const std::string& why) {
+  if (c.fine(key) && !c.config.is_default(key))
+    c.add(key, fmt::format("{} = {} has no effect: {}", key, c.config.short_form(key), why));
+}
+
+void check_effects(CheckContext& c) {
+  if (!c.fine("task")) return;
+  const TaskFacts& facts = c.facts;
+  const bool pairs = facts.kind == "pair-classify", classify = pairs || facts.kind == "classify" || facts.kind == "regress";
+  const std::string task = c.config.spec("task").name();
+  if (!classify)
+    for (const char* key : {"model.pooling", "model.head_hidden", "model.head_layers"})
+      no_effect(c, key, task + " does not pool a sequence");
+  if (c.fine("model.pooling") && c.config.text("model.pooling") != "cls")
+    no_effect(c, "model.cls_position", "model.pooling is not cls");
+  if (!pairs) no_effect(c, "model.interaction", task + " has no pairs");
+  if (!facts.data_keys.empty())
+    for (const char* key : {"data.split", "data.val_fraction", "data.train_size", "data.val_size", "data.test_size",
+                            "data.max_len", "data.pad_to", "data.truncate", "data.mask_zero_pixels", "data.shuffle",
+                            "data.bucket", "data.drop_last"})
+      if (std::find(facts.data_keys.begin(), facts.data_keys.end(), key) == facts.data_keys.end())
+        no_effect(c, key, task + " does not use it");
+  if (!facts.has_validation)
+    for (const char* key : {"train.eval_every", "train.eval_batches", "train.eval_at_start"})
+      no_effect(c, key, task + " has no validation set");
+}
+
+}  // namespace
+
+void check_limits(CheckContext& c) {
+  check_built(c);
+  check_effects(c);
+}
+
+}  // namespace waymark::train

@@ -1,0 +1,292 @@
+// The only file that includes toml++.
+#include "train/config/source.h"
+
+#include <toml++/toml.h>
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "nn/spec/suggest.h"
+#include "train/config/keys.h"
+
+namespace waymark::train {
+
+using nn::printable;
+using nn::SpecValue;
+
+namespace {
+
+constexpr size_t kMaxFile = size_t{1} << 22;  // 4 MiB: no config is longer
+constexpr int kMaxNesting = 64;
+
+// toml++ bounds the nesting of values but not that of dotted keys, whose tables it frees recursively; so long runs of
+// dots are found before it reads the text. Returns the line of the first one, or 0.
+int line_of_deep_key(std::string_view text) {
+  int line = 1, dots = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"' || c == '\'') {
+      const bool multi = text.substr(i, 3) == std::string(3, c);
+      const std::string end(multi ? 3 : 1, c);
+      size_t k = i + end.size();
+      while (k < text.size() && text.substr(k, end.size()) != end) {
+        if (text[k] == '\n') {
+          if (!multi) break;  // not closed: toml++ will say so
+          ++line;
+        }
+        k += c == '"' && text[k] == '\\' ? 2 : 1;
+      }
+      i = std::min(text.size(), k + end.size()) - 1;
+      if (!multi && i < text.size() && text[i] == '\n') --i;
+    } else if (c == '#') {
+      while (i + 1 < text.size() && text[i + 1] != '\n') ++i;
+    } else if (c == '.') {
+      if (++dots > kMaxNesting) return line;
+    } else if (c == '\n' || c == '=' || c == ',' || c == '[' || c == ']' || c == '{' || c == '}') {
+      dots = 0;
+      line += c == '\n';
+    }
+  }
+  return 0;
+}
+
+RawValue raw_value(const toml::node& node, int depth);
+
+std::vector<RawField> raw_table(const toml::table& table, int depth) {
+  std::vector<RawField> out;
+  for (const auto& [key, node] : table) out.push_back({std::string(key.str()), raw_value(node, depth + 1)});
+  return out;
+}
+
+RawValue unusable(std::string what) {
+  RawValue raw;
+  raw.unusable = std::move(what);
+  return raw;
+}
+
+RawValue raw_array(const toml::array& array, int depth) {
+  RawValue raw;
+  size_t tables = 0;
+  for (const toml::node& node : array) tables += node.is_table();
+  if (tables > 0 && tables == array.size()) {
+    raw.is_table_list = true;
+    for (const toml::node& node : array) raw.tables.push_back(raw_table(*node.as_table(), depth));
+    return raw;
+  }
+  std::vector<SpecValue> list;
+  for (const toml::node& node : array) {
+    RawValue item = raw_value(node, depth + 1);
+    if (!item.unusable.empty() || item.is_table || item.is_table_list)
+      return unusable(item.unusable.empty() ? "a list of mixed values" : item.unusable);
+    list.push_back(std::move(item.value));
+  }
+  raw.value = SpecValue(std::move(list));
+  return raw;
+}
+
+RawValue raw_value(const toml::node& node, int depth) {
+  if (depth > kMaxNesting) return unusable("nested too deeply");
+  RawValue raw;
+  switch (node.type()) {
+    case toml::node_type::integer: raw.value = SpecValue(i64{**node.as_integer()}); return raw;
+    case toml::node_type::floating_point: raw.value = SpecValue(double{**node.as_floating_point()}); return raw;
+    case toml::node_type::boolean: raw.value = SpecValue(bool{**node.as_boolean()}); return raw;
+    case toml::node_type::string: raw.value = SpecValue::quoted(**node.as_string()); return raw;
+    case toml::node_type::array: return raw_array(*node.as_array(), depth);
+    case toml::node_type::table:
+      raw.is_table = true;
+      raw.tables.push_back(raw_table(*node.as_table(), depth));
+      return raw;
+    default: return unusable("a date or a time");
+  }
+}
+
+// "model", whose keys begin with "model."?
+bool is_table_of_keys(const std::string& name) {
+  for (const KeyInfo& key : config_keys())
+    if (key.name.rfind(name + ".", 0) == 0) return true;
+  return name.rfind("sweep", 0) == 0;
+}
+
+struct Reader {
+  const std::string& path;
+  Source& source;
+  Problems& problems;
+  std::map<std::string, std::string> seen;  // key -> origin
+  std::string prefix_of_list;               // keys of different list items are different
+
+  std::string origin(const toml::node& node) const {
+    return fmt::format("{}:{}", path, node.source().begin.line);
+  }
+
+  // Every leaf becomes an entry; `out` keeps the order of the file as well as toml++ does (by name).
+  void flatten(const toml::table& table, const std::string& prefix, int depth, std::vector<RawEntry>& out) {
+    for (const auto& [name, node] : table) {
+      if (depth == 0 && name.str() == "sweep") continue;  // read_sweep
+      const std::string key = prefix.empty() ? std::string(name.str()) : prefix + "." + std::string(name.str());
+      const toml::table* inner = node.as_table();
+      if (inner && inner->empty() && is_table_of_keys(key)) continue;  // a header without keys says nothing
+      if (inner && !inner->empty() && depth < kMaxNesting) {
+        flatten(*inner, key, depth + 1, out);
+        continue;
+      }
+      const auto [earlier, is_new] = seen.emplace(prefix_of_list + key, origin(node));
+      if (!is_new)  // "model.seed" in quotes and [model] seed: two keys for TOML, one for us
+        problems.push_back({origin(node), fmt::format("{} is given twice, here and at {}", printable(key), earlier->second)});
+      out.push_back({key, raw_value(node, depth), origin(node)});
+    }
+  }
+
+  void read_sweep(const toml::node& node) {
+    source.sweep.present = true;
+    const toml::table* sweep = node.as_table();
+    if (!sweep) {
+      problems.push_back({origin(node), "sweep must be a table: [sweep]"});
+      return;
+    }
+    for (const auto& [name, part] : *sweep) {
+      if (name.str() == "case") read_list(part, "sweep.case", source.sweep.cases);
+      else if (name.str() == "exclude") read_list(part, "sweep.exclude", source.sweep.excludes);
+      else {
+        const std::string key = "sweep." + std::string(name.str());
+        if (const toml::table* inner = part.as_table()) flatten(*inner, key, 1, source.sweep.settings);
+        else source.sweep.settings.push_back({key, raw_value(part, 1), origin(part)});
+      }
+    }
+  }
+
+  void read_list(const toml::node& node, const std::string& name, std::vector<std::vector<RawEntry>>& out) {
+    const toml::array* array = node.as_array();
+    bool fits = array != nullptr;
+    for (size_t i = 0; fits && i < array->size(); ++i) fits = (*array)[i].is_table();
+    if (!fits) {
+      problems.push_back({origin(node), fmt::format("{0} must be a list of tables: [[{0}]]", name)});
+      return;
+    }
+    for (const toml::node& item : *array) {
+      prefix_of_list = fmt::format("{}[{}].", name, out.size());
+      flatten(*item.as_table(), "", 1, out.emplace_back());
+    }
+    prefix_of_list.clear();
+  }
+};
+
+}  // namespace
+
+Source read_toml_text(std::string_view text, const std::string& shown_path, Problems& problems) {
+  Source source;
+  if (text.size() > kMaxFile) {
+    problems.push_back({shown_path, "longer than 4 MiB: this is no config"});
+    return source;
+  }
+  if (const int line = line_of_deep_key(text)) {
+    problems.push_back({fmt::format("{}:{}", shown_path, line), "a key of more than 64 parts"});
+    return source;
+  }
+  try {
+    const toml::table root = toml::parse(text, shown_path);
+    Reader reader{shown_path, source, problems, {}, {}};
+    if (const toml::node* sweep = root.get("sweep")) reader.read_sweep(*sweep);
+    reader.flatten(root, "", 0, source.entries);
+  } catch (const toml::parse_error& e) {
+    const auto line = e.source().begin.line, column = e.source().begin.column;
+    problems.push_back({fmt::format("{}:{}", shown_path, line),
+                        fmt::format("{} (column {})", printable(e.description(), 200), column)});
+  }
+  return source;
+}
+
+Source read_toml_file(const std::string& path, Problems& problems) {
+  const std::string shown = printable(path, 200);
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  auto problem = [&](const char* text) {
+    problems.push_back({shown, text});
+    return Source{};
+  };
+  if (!std::filesystem::exists(status)) return problem("no such file");
+  if (std::filesystem::is_directory(status)) return problem("is a folder, not a TOML file");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return problem("cannot be opened");
+  std::string text(kMaxFile + 1, '\0');  // bounded: the file may be endless
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) return problem("cannot be read");
+  text.resize(static_cast<size_t>(file.gcount()));
+  return read_toml_text(text, shown, problems);
+}
+
+RawValue parse_setting_value(const std::string& text) {
+  RawValue raw;
+  raw.value = SpecValue::quoted(text);
+  if (text.size() > kMaxFile || line_of_deep_key(text) != 0) return raw;
+  try {
+    const toml::table table = toml::parse("value = " + text);
+    // A line break in the text could start another key: then it is no value.
+    const toml::node* node = table.get("value");
+    if (table.size() == 1 && node) return raw_value(*node, 0);
+  } catch (const toml::parse_error&) {
+  }
+  return raw;
+}
+
+bool split_setting(const std::string& setting, const std::string& origin, Override& out, Problems& problems) {
+  const size_t equals = setting.find('=');
+  auto trimmed = [](std::string_view s) {
+    while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
+    while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
+    return std::string(s);
+  };
+  if (equals == std::string::npos || trimmed(setting.substr(0, equals)).empty()) {
+    problems.push_back({origin, fmt::format("{} is not KEY=VALUE", printable(setting))});
+    return false;
+  }
+  out = {trimmed(setting.substr(0, equals)), trimmed(setting.substr(equals + 1)), origin, false};
+  return true;
+}
+
+Source command_line_source(const std::vector<Override>& overrides, Problems& problems) {
+  Source source;
+  std::map<std::string, std::string> seen;  // key -> origin
+  for (const Override& o : overrides) {
+    RawValue value;
+    if (o.is_text) value.value = SpecValue::quoted(o.text);
+    else value = parse_setting_value(o.text);
+    const auto [earlier, is_new] = seen.emplace(o.key, o.origin);
+    if (!is_new)
+      problems.push_back({o.origin, earlier->second == o.origin
+                                        ? fmt::format("{} is given twice by {}", printable(o.key), o.origin)
+                                        : fmt::format("{} is given twice, by {} and by {}", printable(o.key),
+                                                      earlier->second, o.origin)});
+    source.entries.push_back({o.key, std::move(value), o.origin});
+  }
+  return source;
+}
+
+std::vector<std::string> split_top_level(std::string_view text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"' || c == '\'') {
+      const size_t start = i++;
+      while (i < text.size() && text[i] != c) i += c == '"' && text[i] == '\\' ? 2 : 1;
+      i = std::min(i, text.size() - 1);
+      parts.back().append(text.substr(start, i - start + 1));
+      continue;
+    }
+    depth += c == '(' || c == '[' || c == '{';
+    depth -= c == ')' || c == ']' || c == '}';
+    if (c == ',' && depth <= 0) parts.emplace_back();
+    else parts.back() += c;
+  }
+  for (std::string& part : parts) {
+    const size_t first = part.find_first_not_of(" \t"), last = part.find_last_not_of(" \t");
+    part = first == std::string::npos ? "" : part.substr(first, last - first + 1);
+  }
+  return parts;
+}
+
+}  // namespace waymark::train
