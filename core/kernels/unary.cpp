@@ -18,17 +18,7 @@ template <class T> inline T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T
   WAYMARK_UNARY_LOOP(reciprocal_##S, T, T, T(1) / x)                                          \
   WAYMARK_UNARY_LOOP(sqrt_##S, T, T, std::sqrt(x))                                            \
   WAYMARK_UNARY_LOOP(rsqrt_##S, T, T, T(1) / std::sqrt(x))                                    \
-  WAYMARK_UNARY_LOOP(exp_##S, T, T, vmath::exp(x))                                            \
-  WAYMARK_UNARY_LOOP(log_##S, T, T, vmath::log(x))                                            \
-  WAYMARK_UNARY_LOOP(sin_##S, T, T, vmath::sin(x))                                            \
-  WAYMARK_UNARY_LOOP(cos_##S, T, T, vmath::cos(x))                                            \
-  WAYMARK_UNARY_LOOP(tanh_##S, T, T, vmath::tanh(x))                                          \
-  WAYMARK_UNARY_LOOP(sigmoid_##S, T, T, vmath::sigmoid(x))                                    \
-  WAYMARK_UNARY_LOOP(erf_##S, T, T, vmath::erf(x))                                            \
   WAYMARK_UNARY_LOOP(relu_##S, T, T, x <= T(0) ? T(0) : x)                                    \
-  WAYMARK_UNARY_LOOP(gelu_##S, T, T, vmath::gelu(x))                                          \
-  WAYMARK_UNARY_LOOP(gelu_tanh_##S, T, T, vmath::gelu_tanh(x))                                \
-  WAYMARK_UNARY_LOOP(silu_##S, T, T, vmath::silu(x))                                          \
   WAYMARK_UNARY_LOOP(floor_##S, T, T, std::floor(x))                                          \
   WAYMARK_UNARY_LOOP(ceil_##S, T, T, std::ceil(x))                                            \
   WAYMARK_UNARY_LOOP(add_scalar_##S, T, T, x + static_cast<T>(p[0]))                          \
@@ -41,6 +31,28 @@ template <class T> inline T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T
   WAYMARK_UNARY_LOOP(logical_not_##S, T, bool, x == T(0))
 WAYMARK_REAL_UNARY(f32, float)
 WAYMARK_REAL_UNARY(f64, double)
+
+// Elementary functions: the array kernels of vmath. Strided operands go through a buffer, so that an element has the
+// same bits in any layout.
+template <class T> void map_math(void (*kernel)(const T*, T*, i64), i64 n, T* y, i64 sy, const T* x, i64 sx) {
+  if (sy == 1 && sx == 1) return kernel(x, y, n);
+  constexpr i64 kBlock = 256;
+  T buffer[kBlock];
+  for (i64 begin = 0; begin < n; begin += kBlock) {
+    const i64 m = std::min(kBlock, n - begin);
+    for (i64 i = 0; i < m; ++i) buffer[i] = x[(begin + i) * sx];
+    kernel(buffer, buffer, m);
+    for (i64 i = 0; i < m; ++i) y[(begin + i) * sy] = buffer[i];
+  }
+}
+#define WAYMARK_MATH_LOOP(NAME, T)                                                                           \
+  void NAME(i64 n, std::byte* y, i64 sy, const std::byte* x, i64 sx, const double*) {                        \
+    map_math<T>(vmath::NAME, n, reinterpret_cast<T*>(y), sy, reinterpret_cast<const T*>(x), sx);             \
+  }
+#define WAYMARK_MATH_LOOPS(NAME) WAYMARK_MATH_LOOP(NAME##_f32, float) WAYMARK_MATH_LOOP(NAME##_f64, double)
+WAYMARK_MATH_LOOPS(exp) WAYMARK_MATH_LOOPS(log) WAYMARK_MATH_LOOPS(sin) WAYMARK_MATH_LOOPS(cos)
+WAYMARK_MATH_LOOPS(tanh) WAYMARK_MATH_LOOPS(sigmoid) WAYMARK_MATH_LOOPS(erf) WAYMARK_MATH_LOOPS(gelu)
+WAYMARK_MATH_LOOPS(gelu_tanh) WAYMARK_MATH_LOOPS(silu)
 
 inline i64 negate(i64 x) { return static_cast<i64>(u64{0} - static_cast<u64>(x)); }
 WAYMARK_UNARY_LOOP(neg_i64, i64, i64, negate(x))

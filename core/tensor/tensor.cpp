@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/tensor/strided.h"
+
 namespace waymark {
 namespace {
 
@@ -64,23 +66,6 @@ void Tensor::check_dtype(std::string_view op, DType t) const {
 
 namespace {
 
-// Visits the elements of t in logical order: f(element offset relative to t.raw()).
-template <class F> void for_each_offset(const Tensor& t, F&& f) {
-  if (t.numel() == 0) return;
-  const Shape &shape = t.shape(), &strides = t.strides();
-  Shape index(shape.size());
-  i64 at = 0;
-  for (i64 n = t.numel(); n > 0; --n) {
-    f(at);
-    for (int i = shape.size() - 1; i >= 0; --i) {
-      at += strides[i];
-      if (++index[i] < shape[i]) break;
-      at -= index[i] * strides[i];
-      index[i] = 0;
-    }
-  }
-}
-
 template <class To, class From> To convert(From v) {
   if constexpr (std::is_same_v<To, i64> && std::is_floating_point_v<From>) return float_to_i64(static_cast<double>(v));
   else if constexpr (std::is_same_v<To, bool>) return v != From(0);
@@ -132,6 +117,15 @@ template bool& Tensor::at<bool>(std::initializer_list<i64>) const;
 Tensor::operator bool() const {
   if (numel() != 1) fail("bool", "a tensor with {} elements is ambiguous as a condition: use any() or all()", numel());
   return item<bool>();
+}
+
+std::string position_text(const Shape& shape, i64 flat) {
+  Shape index(shape.size());
+  for (int i = shape.size() - 1; i >= 0; --i) {
+    index[i] = flat % shape[i];
+    flat /= shape[i];
+  }
+  return waymark::to_string(index);
 }
 
 Tensor make_empty(const Shape& shape, DType dtype) {

@@ -177,6 +177,12 @@ std::string shortest(double value) {
   return fmt::format("{}", value);
 }
 
+Json texts_json(const std::map<std::string, std::string>& texts) {
+  Json object{Json::Object()};
+  for (const auto& [name, text] : texts) object.set(name, text);
+  return object;
+}
+
 JsonReader::JsonReader(const Json& value, std::string origin, std::string path)
     : members_(nullptr), origin_(std::move(origin)), path_(std::move(path)) {
   if (!value.is_object())
@@ -248,6 +254,20 @@ Json::Array JsonReader::array(std::string_view name) {
   const Json* value = get(name);
   if (!value) return {};
   return read(*this, name, *value, [](const Json& v) { return v.as_array(); });
+}
+
+std::map<std::string, std::string> JsonReader::texts(std::string_view name) {
+  std::map<std::string, std::string> map;
+  for (const auto& [key, value] : object(name)) {
+    if (!value.is_string()) refuse(name, fmt::format("{} is {}, not a string", shorten(key, 60), value.kind()));
+    map[key] = value.as_string();
+  }
+  return map;
+}
+
+void JsonReader::check_format(std::string_view format) {
+  if (const std::string found = text("format"); found != format)
+    refuse("format", fmt::format("is {}, this program reads {}", json_string(shorten(found, 60)), format));
 }
 
 std::string JsonReader::path_of(std::string_view name) const {

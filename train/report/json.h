@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,6 +77,9 @@ WAYMARK_API std::string write_json(const Json& value, int indent = 0);
 // Shortest text that reads back as the same f64 ("0.1", "1e-300", "3"): the form of all numbers in text files.
 WAYMARK_API std::string shortest(double value);
 
+// {"name":"text", ...}
+WAYMARK_API Json texts_json(const std::map<std::string, std::string>& texts);
+
 // Reads the members of one object strictly: a member of another kind and, at finish(), one that nobody asked for is
 // an Error which names the file and the path.
 class WAYMARK_API JsonReader {
@@ -98,6 +102,10 @@ class WAYMARK_API JsonReader {
   // The members of an object-valued member; empty if it is missing.
   Json::Object object(std::string_view name);
   Json::Array array(std::string_view name);
+  // A map of texts ({"task":"listops", ...}); empty if it is missing.
+  std::map<std::string, std::string> texts(std::string_view name);
+  // Refuses the file unless its member "format" is this one.
+  void check_format(std::string_view format);
 
   std::string path_of(std::string_view name) const;
   const std::string& origin() const { return origin_; }

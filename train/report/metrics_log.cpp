@@ -11,9 +11,9 @@
 #include <system_error>
 #include <utility>
 
+#include "core/io/files.h"
 #include "core/tensor/error.h"
 #include "train/report/escape.h"
-#include "train/report/files.h"
 #include "train/report/json.h"
 
 namespace waymark::train {
@@ -48,8 +48,7 @@ std::string header_line(const MetricsHeader& header) {
 MetricsHeader read_header(std::string_view line, const std::string& origin) {
   const Json value = parse_json(line, origin);
   JsonReader r(value, origin);
-  if (const std::string format = r.text("format"); format != kFormat)
-    r.refuse("format", fmt::format("is {}, this program reads {}", json_string(shorten(format, 60)), kFormat));
+  r.check_format(kFormat);
   MetricsHeader header{r.text("id"), r.integer("seed"), r.text("start")};
   r.finish();
   return header;

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/io/files.h"
 #include "core/tensor/error.h"
 #include "train/report/escape.h"
-#include "train/report/files.h"
 #include "train/report/json.h"
 #include "train/report/statistics.h"
 
@@ -32,9 +32,9 @@ void set_text(Json& to, std::string_view name, const std::string& value) {
 template <class T> void set_maybe(Json& to, std::string_view name, const std::optional<T>& value) {
   if (value) to.set(name, *value);
 }
-template <class T> Json map_json(const std::map<std::string, T>& map) {
+Json sizes_json(const std::map<std::string, i64>& sizes) {
   Json object{Json::Object()};
-  for (const auto& [name, value] : map) object.set(name, value);
+  for (const auto& [name, size] : sizes) object.set(name, size);
   return object;
 }
 
@@ -72,7 +72,7 @@ Json evaluation_json(const Evaluation& evaluation) {
 
 Json data_json(const DataFacts& data) {
   Json object;
-  object.set("fingerprints", map_json(data.fingerprints)).set("sizes", map_json(data.sizes));
+  object.set("fingerprints", texts_json(data.fingerprints)).set("sizes", sizes_json(data.sizes));
   set_text(object, "split_file_hash", data.split_file_hash);
   set_maybe(object, "overlap", data.overlap);
   set_text(object, "masking", data.masking);
@@ -126,19 +126,10 @@ std::optional<Evaluation> read_evaluation(JsonReader& result, std::string_view n
   return evaluation;
 }
 
-std::map<std::string, std::string> read_texts(JsonReader& r, std::string_view name) {
-  std::map<std::string, std::string> map;
-  for (const auto& [key, value] : r.object(name)) {
-    if (!value.is_string()) r.refuse(name, fmt::format("{} is {}, not a string", shorten(key, 60), value.kind()));
-    map[key] = value.as_string();
-  }
-  return map;
-}
-
 DataFacts read_data(const Json& value, const std::string& origin) {
   JsonReader r(value, origin, "data");
   DataFacts data;
-  data.fingerprints = read_texts(r, "fingerprints");
+  data.fingerprints = r.texts("fingerprints");
   for (const auto& [split, size] : r.object("sizes")) {
     if (!size.is_int()) r.refuse("sizes", fmt::format("{} is {}, not an integer", shorten(split, 60), size.kind()));
     data.sizes[split] = size.as_int();
@@ -222,8 +213,8 @@ std::string result_to_json(const RunResult& r) {
   Json out;
   out.set("format", kFormat).set("id", r.id).set("name", r.name).set("status", name_of(r.status));
   set_text(out, "error", r.error);
-  out.set("seed", r.seed).set("config", map_json(r.config));
-  if (!r.config_short.empty()) out.set("config_short", map_json(r.config_short));
+  out.set("seed", r.seed).set("config", texts_json(r.config));
+  if (!r.config_short.empty()) out.set("config_short", texts_json(r.config_short));
   out.set("data", data_json(r.data));
   if (r.trained_length > 0) out.set("trained_length", r.trained_length);
   out.set("steps", r.steps).set("tokens", r.tokens);
@@ -259,8 +250,7 @@ std::string result_to_json(const RunResult& r) {
 RunResult result_from_json(std::string_view text, std::string_view origin) {
   const Json value = parse_json(text, origin);
   JsonReader r(value, std::string(origin));
-  if (const std::string format = r.text("format"); format != kFormat)
-    r.refuse("format", fmt::format("is {}, this program reads {}", json_string(shorten(format, 60)), kFormat));
+  r.check_format(kFormat);
   RunResult result;
   result.id = r.text("id");
   result.name = r.text("name");
@@ -272,8 +262,8 @@ RunResult result_from_json(std::string_view text, std::string_view origin) {
   result.error = r.maybe_text("error").value_or("");
   result.seed = r.integer("seed");
   r.need("config");
-  result.config = read_texts(r, "config");
-  result.config_short = read_texts(r, "config_short");
+  result.config = r.texts("config");
+  result.config_short = r.texts("config_short");
   result.data = read_data(r.need("data"), r.origin());
   result.trained_length = r.maybe_integer("trained_length").value_or(0);
   result.steps = r.integer("steps");

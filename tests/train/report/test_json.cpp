@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "tests/train/report/error_text.h"
+#include "tests/error_text.h"
 
 using namespace waymark;
 using namespace waymark::train;

@@ -7,9 +7,9 @@
 #include <limits>
 #include <string>
 
-#include "tests/train/report/error_text.h"
-#include "tests/train/report/temporary_folder.h"
-#include "train/report/files.h"
+#include "core/io/files.h"
+#include "tests/error_text.h"
+#include "tests/temporary_folder.h"
 
 using namespace waymark;
 using namespace waymark::train;

@@ -8,11 +8,11 @@
 #include <limits>
 #include <string>
 
-#include "tests/train/report/error_text.h"
+#include "tests/error_text.h"
 #include "tests/train/report/xml_check.h"
 #include "train/report/axis.h"
 #include "train/report/chart.h"
-#include "train/report/files.h"
+#include "core/io/files.h"
 
 using namespace waymark;
 using namespace waymark::train;
