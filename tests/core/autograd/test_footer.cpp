@@ -7,7 +7,8 @@ using namespace waymark;
 
 namespace {
 
-constexpr OpInfo kCopy{.name = "copy", .doc = "", .schema = "copy(Tensor input) -> Tensor", .formula = "y = x", .rule = "dx = dy"};
+constexpr OpInfo kCopy{
+    .name = "copy", .doc = "", .schema = "copy(Tensor input) -> Tensor", .formula = "y = x", .rule = "dx = dy"};
 
 Tensor leaf() {
   const Tensor t = make_empty({2}, kF32);

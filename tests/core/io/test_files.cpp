@@ -133,7 +133,8 @@ TEST_CASE("files: a source gives exactly the bytes asked for, or an Error") {
   std::filesystem::resize_file(folder / "f", 8);
   char out[4] = {};
   CHECK(error_text([&] { source->read(6, std::as_writable_bytes(std::span(out))); }) ==
-        "cannot read " + (folder / "f").string() + ": it ended at byte 8 while it was read, and had 10 when it was opened");
+        fmt::format("cannot read {}: it ended at byte 8 while it was read, and had 10 when it was opened",
+                    (folder / "f").string()));
   CHECK(has(error_text([&] { open_file(folder.path()); }), "it is a folder"));
 }
 

@@ -4,21 +4,15 @@
 #include <limits>
 
 #include "core/tensor/tensor.h"
+#include "tests/tensors.h"
 
 using namespace waymark;
+using waymark::test::make;
 
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 
-template <class T> using Listed = std::conditional_t<std::is_floating_point_v<T>, double, T>;
-template <class T> Tensor make(const Shape& shape, std::initializer_list<Listed<T>> values) {
-  const Tensor t = make_empty(shape, dtype_of<T>);
-  REQUIRE(static_cast<size_t>(t.numel()) == values.size());
-  T* to = t.data<T>();
-  for (const auto v : values) *to++ = static_cast<T>(v);
-  return t;
-}
 // start * scale, (start + 1) * scale, ...
 template <class T> Tensor range(const Shape& shape, int start = 0, double scale = 1) {
   const Tensor t = make_empty(shape, dtype_of<T>);
