@@ -1,0 +1,47 @@
+// What the elementwise families share: promotion, broadcasting, the choice of loop. Internal to core/ops.
+#pragma once
+
+#include "core/autograd/op_call.h"
+#include "core/autograd/record.h"
+#include "core/kernels/elementwise.h"
+
+namespace waymark::ops {
+
+void check_defined(std::string_view op, const Arg& a);
+
+// Result dtype by specs engine 1.2: the highest category; within it a tensor with axes outranks a 0-d tensor, which
+// outranks a scalar.
+DType promote(const Tensor& a, const Tensor& b);
+DType promote(const Tensor& a, const Scalar& b);
+DType promote(std::span<const Tensor> list);
+// Default float for b8 and i64, else unchanged: `/`, exp, sqrt, ...
+DType to_float(DType t);
+// Error that says .to(kF32) for b8 and i64: mean, var, softmax, gelu, ...
+void need_float(std::string_view op, const Tensor& t);
+
+// t in another dtype, without history; t itself if it has it already.
+Tensor cast_value(const Tensor& t, DType dtype);
+
+// Values without history. Loops that give b8 get a b8 output.
+Tensor unary_value(std::string_view op, kernels::Unary loop, const Arg& x, DType dtype, std::span<const double> p = {},
+                   bool may_reuse = false);
+Tensor binary_value(std::string_view op, kernels::Binary loop, const Arg& a, const Arg& b, DType dtype,
+                    bool may_reuse = false);
+Tensor binary_value(std::string_view op, kernels::Binary loop, const Arg& a, const Scalar& b, DType dtype,
+                    bool may_reuse = false, bool scalar_first = false);
+// Into an existing target (in-place ops): the operands are cast to the target's dtype first.
+void binary_into(std::string_view op, kernels::Binary loop, const Tensor& target, const Tensor& a, const Tensor& b);
+void unary_into(kernels::Unary loop, const Tensor& target, const Tensor& x, std::span<const double> p = {});
+// target[...] = source, broadcast and cast.
+void copy_into(const Tensor& target, const Tensor& source);
+void fill_into(const Tensor& target, const Scalar& v);
+
+// True if recording would keep nothing of these inputs: then an rvalue input's buffer may take the result.
+bool nothing_recorded(std::initializer_list<const Tensor*> inputs);
+
+// t, contiguous (a copy if it is not), without history.
+Tensor contiguous_value(const Tensor& t);
+// t with strides of 0 where it repeats, as a view of exactly `shape`.
+Tensor expand_value(const Tensor& t, const Shape& shape);
+
+}  // namespace waymark::ops

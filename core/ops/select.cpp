@@ -1,0 +1,99 @@
+// where, masked_fill: selection by a mask (declared in arithmetic.h).
+#include "core/kernels/loops.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/reduce.h"
+
+namespace waymark {
+
+using namespace ops;
+
+namespace {
+
+void check_mask(const char* op, const char* what, const Arg& mask) {
+  check_defined(op, mask);
+  if (mask->dtype() != kB8) fail_at(mask.loc(), op, "the {} must be b8, got {}; use to(kB8) or a comparison", what, name_of(mask->dtype()));
+}
+
+Tensor where_value(const char* op, const Tensor& c, const Tensor& a, const Tensor& b, DType dtype) {
+  const Shape shape = broadcast_shapes(op, broadcast_shapes(op, c.shape(), a.shape()), b.shape());
+  Tensor y = make_empty(shape, dtype);
+  if (y.numel() == 0) return y;
+  const Tensor x[] = {expand_value(c, shape), expand_value(cast_value(a, dtype), shape), expand_value(cast_value(b, dtype), shape)};
+  const i64 size = size_of(dtype);
+  const auto plan = kernels::make_loops<4>(shape, {&y.strides(), &x[0].strides(), &x[1].strides(), &x[2].strides()},
+                                           {y.raw(), x[0].raw(), x[1].raw(), x[2].raw()}, {size, 1, size, size});
+  const auto fn = kernels::ternary_loop(kernels::Ternary::where, dtype);
+  kernels::run_loops(plan, [&](i64 n, const auto& p, const auto& s) {
+    fn(n, p[0], s[0], p[1], s[1], p[2], s[2], p[3], s[3], nullptr);
+  });
+  return y;
+}
+
+// A 0-d tensor that holds a scalar as an operand of where; it carries no history and leaves no node.
+Tensor cell(const Scalar& v, DType t) {
+  Tensor out = make_empty({}, t);
+  fill_into(out, v);
+  return out;
+}
+
+}  // namespace
+
+extern constexpr OpInfo kWhere{
+    .name = "where", .family = "select", .doc = "elements of one tensor or the other, by a mask",
+    .schema = "where(Tensor condition, Tensor input, Tensor other) -> Tensor", .formula = "y = c ? a : b",
+    .rule = "da = c ? g : 0,  db = c ? 0 : g", .saves = {{"condition", For{1, 2}}},
+    .apply = [](OpCall& c) {
+      if (!c.is_tensor("input")) c.result(where(c.tensor("condition"), c.scalar("input"), c.tensor("other")));
+      else if (!c.is_tensor("other")) c.result(where(c.tensor("condition"), c.tensor("input"), c.scalar("other")));
+      else c.result(where(c.tensor("condition"), c.tensor("input"), c.tensor("other")));
+    }};
+
+Tensor where(Arg condition, Arg a, Arg b) {
+  check_mask("where", "condition", condition);
+  check_defined("where", a);
+  check_defined("where", b);
+  return record(kWhere, where_value("where", *condition, *a, *b, promote(*a, *b)), {condition, a, b}, [&](Saver& s) {
+    return [c = s.input(0)](Tensor g, const Need& need) -> Grads {
+      return {Tensor(), need[1] ? where(*c, g, 0) : Tensor(), need[2] ? where(*c, 0, g) : Tensor()};
+    };
+  });
+}
+
+Tensor where(Arg condition, Arg a, Scalar b) {
+  check_mask("where", "condition", condition);
+  check_defined("where", a);
+  const DType dtype = promote(*a, b);
+  return record(kWhere, where_value("where", *condition, *a, cell(b, dtype), dtype), {condition, a}, [&](Saver& s) {
+    return [c = s.input(0)](Tensor g, const Need&) -> Grads { return {Tensor(), where(*c, g, 0)}; };
+  });
+}
+
+Tensor where(Arg condition, Scalar a, Arg b) {
+  check_mask("where", "condition", condition);
+  check_defined("where", b);
+  const DType dtype = promote(*b, a);
+  return record(kWhere, where_value("where", *condition, cell(a, dtype), *b, dtype), {condition, b}, [&](Saver& s) {
+    return [c = s.input(0)](Tensor g, const Need&) -> Grads { return {Tensor(), where(*c, 0, g)}; };
+  });
+}
+
+extern constexpr OpInfo kMaskedFill{
+    .name = "masked_fill", .family = "select", .doc = "a value where the mask is true",
+    .schema = "masked_fill(Tensor input, Tensor mask, Scalar value) -> Tensor", .formula = "y = m ? v : x",
+    .rule = "dx = m ? 0 : g,  dv = Σ g at m", .saves = {{"mask", For{0}}},
+    .apply = [](OpCall& c) {
+      c.result(masked_fill(c.tensor("input"), c.tensor("mask"), c.scalar("value")));
+    }};
+
+Tensor masked_fill(Arg x, Arg mask, Scalar v) {
+  check_defined("masked_fill", x);
+  check_mask("masked_fill", "mask", mask);
+  if (v.category() > category_of(x->dtype()))
+    fail_at(x.loc(), "masked_fill", "a float value does not fit into {}; convert with to(...)", name_of(x->dtype()));
+  return record(kMaskedFill, where_value("masked_fill", *mask, cell(v, x->dtype()), *x, x->dtype()), {x, mask}, [&](Saver& s) {
+    return [m = s.input(1)](Tensor g, const Need&) -> Grads { return {masked_fill(g, *m, 0), Tensor()}; };
+  }, [&](Attrs& at) { at("value", v.to_double()); });
+}
+
+}  // namespace waymark
