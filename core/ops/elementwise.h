@@ -44,4 +44,9 @@ Tensor contiguous_value(const Tensor& t);
 // t with strides of 0 where it repeats, as a view of exactly `shape`.
 Tensor expand_value(const Tensor& t, const Shape& shape);
 
+
+// A view op whose gradient lies in the same window of zeros, and the adjoint of that.
+Tensor window_of(const OpInfo& op, Arg x, const Window& w);
+Tensor embed_window(Arg x, const Shape& shape, const Window& w);
+
 }  // namespace waymark::ops

@@ -1,0 +1,73 @@
+// Tensor's methods that are ops: each is the free function of the same name, with the caller's line.
+#include "core/ops/arithmetic.h"
+#include "core/ops/convert.h"
+#include "core/ops/inplace.h"
+#include "core/ops/pointwise.h"
+#include "core/ops/reduce.h"
+#include "core/ops/shape.h"
+
+namespace waymark {
+
+#define SELF Arg(*this, loc)
+
+Tensor Tensor::add(const Tensor& o, Scalar alpha, Loc loc) const { return waymark::add(SELF, Arg(o, loc), alpha); }
+Tensor Tensor::sub(const Tensor& o, Scalar alpha, Loc loc) const { return waymark::sub(SELF, Arg(o, loc), alpha); }
+Tensor Tensor::mul(const Tensor& o, Loc loc) const { return waymark::mul(SELF, Arg(o, loc)); }
+Tensor Tensor::div(const Tensor& o, Loc loc) const { return waymark::div(SELF, Arg(o, loc)); }
+Tensor Tensor::neg(Loc loc) const { return waymark::neg(SELF); }
+Tensor Tensor::pow(Scalar exponent, Loc loc) const { return waymark::pow(SELF, exponent); }
+Tensor Tensor::masked_fill(const Tensor& mask, Scalar v, Loc loc) const {
+  return waymark::masked_fill(SELF, Arg(mask, loc), v);
+}
+
+Tensor Tensor::abs(Loc loc) const { return waymark::abs(SELF); }
+Tensor Tensor::square(Loc loc) const { return waymark::square(SELF); }
+Tensor Tensor::sqrt(Loc loc) const { return waymark::sqrt(SELF); }
+Tensor Tensor::rsqrt(Loc loc) const { return waymark::rsqrt(SELF); }
+Tensor Tensor::exp(Loc loc) const { return waymark::exp(SELF); }
+Tensor Tensor::log(Loc loc) const { return waymark::log(SELF); }
+Tensor Tensor::sin(Loc loc) const { return waymark::sin(SELF); }
+Tensor Tensor::cos(Loc loc) const { return waymark::cos(SELF); }
+Tensor Tensor::tanh(Loc loc) const { return waymark::tanh(SELF); }
+Tensor Tensor::sigmoid(Loc loc) const { return waymark::sigmoid(SELF); }
+Tensor Tensor::clamp(std::optional<Scalar> min, std::optional<Scalar> max, Loc loc) const {
+  return waymark::clamp(SELF, min, max);
+}
+
+Tensor Tensor::to(DType dtype, Loc loc) const { return waymark::to(SELF, dtype); }
+Tensor Tensor::clone(Loc loc) const { return waymark::clone(SELF); }
+Tensor Tensor::contiguous(Loc loc) const { return waymark::contiguous(SELF); }
+Tensor Tensor::detach(Loc loc) const { return waymark::detach(SELF); }
+
+Tensor Tensor::sum(Dims dim, bool keepdim, Loc loc) const { return waymark::sum(SELF, std::move(dim), keepdim); }
+Tensor Tensor::mean(Dims dim, bool keepdim, Loc loc) const { return waymark::mean(SELF, std::move(dim), keepdim); }
+
+Tensor Tensor::view(const Shape& shape, Loc loc) const { return waymark::view(SELF, shape); }
+Tensor Tensor::reshape(const Shape& shape, Loc loc) const { return waymark::reshape(SELF, shape); }
+Tensor Tensor::flatten(i64 start_dim, i64 end_dim, Loc loc) const { return waymark::flatten(SELF, start_dim, end_dim); }
+Tensor Tensor::permute(const std::vector<i64>& dims, Loc loc) const { return waymark::permute(SELF, dims); }
+Tensor Tensor::transpose(i64 dim0, i64 dim1, Loc loc) const { return waymark::transpose(SELF, dim0, dim1); }
+Tensor Tensor::mT(Loc loc) const { return waymark::mT(SELF); }
+Tensor Tensor::squeeze(Dims dim, Loc loc) const { return waymark::squeeze(SELF, std::move(dim)); }
+Tensor Tensor::unsqueeze(i64 dim, Loc loc) const { return waymark::unsqueeze(SELF, dim); }
+Tensor Tensor::expand(const Shape& size, Loc loc) const { return waymark::expand(SELF, size); }
+Tensor Tensor::slice(i64 dim, i64 start, i64 stop, i64 step, Loc loc) const {
+  return waymark::slice(SELF, dim, start, stop, step);
+}
+Tensor Tensor::narrow(i64 dim, i64 start, i64 length, Loc loc) const { return waymark::narrow(SELF, dim, start, length); }
+Tensor Tensor::select(i64 dim, i64 index, Loc loc) const { return waymark::select(SELF, dim, index); }
+Tensor Tensor::operator[](i64 index) const { return waymark::select(Arg(*this, Loc{}), 0, index); }
+
+const Tensor& Tensor::add_(const Tensor& o, Scalar alpha, Loc loc) const { return waymark::add_(*this, Arg(o, loc), alpha); }
+const Tensor& Tensor::sub_(const Tensor& o, Scalar alpha, Loc loc) const { return waymark::sub_(*this, Arg(o, loc), alpha); }
+const Tensor& Tensor::mul_(const Tensor& o, Loc loc) const { return waymark::mul_(*this, Arg(o, loc)); }
+const Tensor& Tensor::div_(const Tensor& o, Loc loc) const { return waymark::div_(*this, Arg(o, loc)); }
+const Tensor& Tensor::add_(Scalar o, Loc loc) const { return waymark::add_(*this, o, loc); }
+const Tensor& Tensor::sub_(Scalar o, Loc loc) const { return waymark::sub_(*this, o, loc); }
+const Tensor& Tensor::mul_(Scalar o, Loc loc) const { return waymark::mul_(*this, o, loc); }
+const Tensor& Tensor::div_(Scalar o, Loc loc) const { return waymark::div_(*this, o, loc); }
+const Tensor& Tensor::fill_(Scalar v, Loc loc) const { return waymark::fill_(*this, v, loc); }
+const Tensor& Tensor::zero_(Loc loc) const { return waymark::zero_(*this, loc); }
+const Tensor& Tensor::copy_(const Tensor& source, Loc loc) const { return waymark::copy_(*this, Arg(source, loc)); }
+
+}  // namespace waymark

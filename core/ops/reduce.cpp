@@ -1,0 +1,204 @@
+#include "core/ops/reduce.h"
+
+#include <algorithm>
+
+#include "core/ops/arithmetic.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/shape.h"
+#include "core/parallel/parallel.h"
+
+namespace waymark {
+
+using namespace ops;
+
+namespace {
+
+// Σ of n values with stride s: 16 lanes in blocks of 256, blocks joined pairwise (specs: engine 9.1).
+template <class T, class Sum> Sum pairwise_sum(const T* x, i64 n, i64 s) {
+  if (n <= 256) {
+    Sum lane[16] = {};
+    i64 i = 0;
+    for (; i + 16 <= n; i += 16)
+      for (i64 k = 0; k < 16; ++k) lane[k] += static_cast<Sum>(x[(i + k) * s]);
+    for (i64 k = 0; i < n; ++i, ++k) lane[k] += static_cast<Sum>(x[i * s]);
+    for (i64 w = 8; w > 0; w /= 2)
+      for (i64 k = 0; k < w; ++k) lane[k] += lane[k + w];
+    return lane[0];
+  }
+  i64 half = 256;
+  while (half * 2 < n) half *= 2;
+  return pairwise_sum<T, Sum>(x, half, s) + pairwise_sum<T, Sum>(x + half * s, n - half, s);
+}
+
+// Rows [0, n) of width `inner`, added into out (inner): the same tree, with rows in place of elements.
+template <class T, class Sum> void pairwise_rows(const T* x, i64 n, i64 row, i64 inner, Sum* out, Sum* scratch) {
+  if (n <= 16) {
+    for (i64 j = 0; j < inner; ++j) out[j] = Sum(0);
+    for (i64 i = 0; i < n; ++i)
+      for (i64 j = 0; j < inner; ++j) out[j] += static_cast<Sum>(x[i * row + j]);
+    return;
+  }
+  i64 half = 16;
+  while (half * 2 < n) half *= 2;
+  pairwise_rows(x, half, row, inner, out, scratch);
+  pairwise_rows(x + half * row, n - half, row, inner, scratch, scratch + inner);
+  for (i64 j = 0; j < inner; ++j) out[j] += scratch[j];
+}
+
+// x is contiguous and seen as [outer, n, inner]; sums over n.
+template <class T, class Sum> void sum_middle(const T* x, Sum* y, i64 outer, i64 n, i64 inner) {
+  if (inner == 1) {
+    if (outer == 1) {
+      const Sum total = n == 0 ? Sum(0) : deterministic_reduce<Sum>(n, 4096,
+          [&](i64 b, i64 e) { return pairwise_sum<T, Sum>(x + b, e - b, 1); }, [](Sum a, Sum b) { return static_cast<Sum>(a + b); });
+      y[0] = total;
+      return;
+    }
+    parallel_for(outer, std::max<i64>(1, kGrain / std::max<i64>(n, 1)), [&](i64 b, i64 e) {
+      for (i64 o = b; o < e; ++o) y[o] = pairwise_sum<T, Sum>(x + o * n, n, 1);
+    });
+    return;
+  }
+  const i64 width = 64;  // columns of one task, whatever the number of threads
+  const i64 strips = (inner + width - 1) / width;
+  parallel_for(outer * strips, std::max<i64>(1, kGrain / std::max<i64>(n * width, 1)), [&](i64 b, i64 e) {
+    Sum scratch[width * 64];
+    for (i64 t = b; t < e; ++t) {
+      const i64 o = t / strips, j = t % strips * width;
+      pairwise_rows<T, Sum>(x + o * n * inner + j, n, inner, std::min(width, inner - j), y + o * inner + j, scratch);
+    }
+  });
+}
+
+DType sum_dtype(DType t) { return is_float(t) ? t : kI64; }
+
+}  // namespace
+
+namespace ops {
+
+// Reduced axes last, contiguous; then one [outer, n] sum, or [n, inner] without a copy where they come first.
+Tensor sum_value(const Tensor& x, const std::vector<int>& dims, bool keepdim) {
+  Shape kept = x.shape();
+  std::vector<bool> reduced(static_cast<size_t>(x.dim()), false);
+  for (int d : dims) {
+    kept[d] = 1;
+    reduced[static_cast<size_t>(d)] = true;
+  }
+  Shape out_shape;
+  for (int i = 0; i < x.dim(); ++i)
+    if (!reduced[static_cast<size_t>(i)]) out_shape.push_back(x.shape()[i]);
+  Tensor y = make_empty(keepdim ? kept : out_shape, sum_dtype(x.dtype()));
+  if (dims.empty()) {
+    copy_into(y, x);
+    return y;
+  }
+  // One run of neighbouring axes can be summed in place; anything else is permuted into that form first.
+  const bool run = dims.back() - dims.front() + 1 == static_cast<int>(dims.size());
+  i64 outer = 1, n = 1, inner = 1;
+  Tensor source = x;
+  if (run) {
+    for (int i = 0; i < x.dim(); ++i) (i < dims.front() ? outer : i > dims.back() ? inner : n) *= x.shape()[i];
+    source = contiguous_value(x);
+  } else {
+    Shape shape, strides;
+    for (int pass = 0; pass < 2; ++pass)
+      for (int i = 0; i < x.dim(); ++i)
+        if (reduced[static_cast<size_t>(i)] == (pass == 1)) {
+          shape.push_back(x.shape()[i]);
+          strides.push_back(x.strides()[i]);
+          (pass ? n : outer) *= x.shape()[i];
+        }
+    source = contiguous_value(alias(x, shape, strides, x.offset()));
+  }
+  visit_dtype(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    using Sum = std::conditional_t<std::is_floating_point_v<T>, T, i64>;
+    sum_middle<T, Sum>(source.data<T>(), y.data<Sum>(), outer, n, inner);
+  });
+  return y;
+}
+
+}  // namespace ops
+
+extern constexpr OpInfo kSum{
+    .name = "sum", .family = "reduce", .doc = "sum over some axes",
+    .schema = "sum(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor", .formula = "y = Σ x",
+    .rule = "dx = g, expanded", .saves = {{"shape", For{0}}},
+    .apply = [](OpCall& c) { c.result(sum(c.tensor("input"), c.dims("dim"), c.flag("keepdim", false))); }};
+extern constexpr OpInfo kMean{
+    .name = "mean", .family = "reduce", .doc = "mean over some axes; NaN of nothing",
+    .schema = "mean(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor", .formula = "y = Σ x / n",
+    .rule = "dx = g/n, expanded", .saves = {{"shape", For{0}}},
+    .apply = [](OpCall& c) { c.result(mean(c.tensor("input"), c.dims("dim"), c.flag("keepdim", false))); }};
+extern constexpr OpInfo kExpandReduced{
+    .name = "expand_reduced", .family = "reduce", .doc = "a reduced gradient, spread over the axes that were reduced",
+    .schema = "expand_reduced(Tensor input, int[] size, int[] dim, bool keepdim) -> Tensor",
+    .formula = "y = x, repeated along dim", .rule = "dx = Σ g over dim", .view = true};
+
+// The adjoint of a reduction: a stride-0 view.
+Tensor expand_reduced(Arg g, const Shape& shape, const std::vector<int>& dims, bool keepdim) {
+  Shape kept = shape, strides(shape.size());
+  for (int d : dims) kept[d] = 1;
+  Shape reduced_strides = g->strides();
+  int at = 0;
+  for (int i = 0; i < shape.size(); ++i) {
+    const bool gone = std::find(dims.begin(), dims.end(), i) != dims.end();
+    if (!gone) strides[i] = g->shape()[at] == 1 ? 0 : reduced_strides[at];
+    if (!gone || keepdim) ++at;
+  }
+  Tensor y = alias(*g, shape, strides, g->offset());
+  return record_view(kExpandReduced, std::move(y), g, [&](Saver&) {
+    return [dims, keepdim](Tensor gg, const Need&) -> Grads {
+      std::vector<i64> list(dims.begin(), dims.end());
+      return {list.empty() ? gg : sum(gg, list, keepdim)};
+    };
+  });
+}
+
+Tensor sum(Arg x, Dims dim, bool keepdim) {
+  check_defined("sum", x);
+  const std::vector<int> dims = dim.wrapped("sum", x->dim());
+  return record(kSum, sum_value(*x, dims, keepdim), {x}, [&](Saver& s) {
+    return [shape = s.shape(0), dims, keepdim](Tensor g, const Need&) -> Grads {
+      return {expand_reduced(g, shape, dims, keepdim)};
+    };
+  }, [&](Attrs& at) { at("dim", std::vector<i64>(dims.begin(), dims.end())); at("keepdim", keepdim); });
+}
+
+Tensor mean(Arg x, Dims dim, bool keepdim) {
+  check_defined("mean", x);
+  need_float("mean", *x);
+  const std::vector<int> dims = dim.wrapped("mean", x->dim());
+  i64 n = 1;
+  for (int d : dims) n *= x->shape()[d];
+  Tensor y = binary_value("mean", kernels::Binary::div, Arg(sum_value(*x, dims, keepdim)), static_cast<double>(n), x->dtype(), true);
+  return record(kMean, std::move(y), {x}, [&](Saver& s) {
+    return [shape = s.shape(0), dims, keepdim, n](Tensor g, const Need&) -> Grads {
+      return {expand_reduced(div(g, static_cast<double>(n)), shape, dims, keepdim)};
+    };
+  }, [&](Attrs& at) { at("dim", std::vector<i64>(dims.begin(), dims.end())); at("keepdim", keepdim); });
+}
+
+extern constexpr OpInfo kSumToSize{
+    .name = "sum_to_size", .family = "reduce", .doc = "sum down to a shape that broadcasts to the input's",
+    .schema = "sum_to_size(Tensor input, int[] size) -> Tensor", .formula = "y = Σ x over the axes that broadcasting added",
+    .rule = "dx = g, expanded", .saves = {{"shape", For{0}}},
+    .apply = [](OpCall& c) { c.result(sum_to_size(c.tensor("input"), Shape(c.list("size")))); }};
+
+Tensor sum_to_size(Arg x, const Shape& shape) {
+  check_defined("sum_to_size", x);
+  if (x->shape() == shape) return *x;
+  if (!broadcasts_to(shape, x->shape()))
+    fail_at(x.loc(), "sum_to_size", "{} does not broadcast to the input {}", shape, x->shape());
+  const int lead = x->dim() - shape.size();
+  std::vector<int> dims;
+  for (int i = 0; i < x->dim(); ++i)
+    if (i < lead || (shape[i - lead] == 1 && x->shape()[i] != 1)) dims.push_back(i);
+  const Tensor kept = sum_value(*x, dims, true);
+  Tensor y = alias(kept, shape, contiguous_strides(shape), kept.offset());
+  return record(kSumToSize, std::move(y), {x}, [&](Saver& s) {
+    return [full = s.shape(0)](Tensor g, const Need&) -> Grads { return {expand(g, full)}; };
+  });
+}
+
+}  // namespace waymark

@@ -1,0 +1,90 @@
+#include "core/ops/registry.h"
+
+// One line per op, by family. A new op stands in its family's file and here.
+#define WAYMARK_OPS(X)   \
+  /* arithmetic */       \
+  X(kAdd)                \
+  X(kSub)                \
+  X(kRsub)               \
+  X(kMul)                \
+  X(kDiv)                \
+  X(kNeg)                \
+  X(kMaximum)            \
+  X(kMinimum)            \
+  /* comparison */       \
+  X(kEq)                 \
+  X(kNe)                 \
+  X(kLt)                 \
+  X(kLe)                 \
+  X(kGt)                 \
+  X(kGe)                 \
+  X(kLogicalAnd)         \
+  X(kLogicalOr)          \
+  X(kLogicalXor)         \
+  X(kLogicalNot)         \
+  X(kIsnan)              \
+  X(kIsfinite)           \
+  /* convert */          \
+  X(kTo)                 \
+  X(kClone)              \
+  X(kContiguous)         \
+  X(kDetach)             \
+  /* pointwise */        \
+  X(kAbs)                \
+  X(kSquare)             \
+  X(kReciprocal)         \
+  X(kSqrt)               \
+  X(kRsqrt)              \
+  X(kExp)                \
+  X(kLog)                \
+  X(kSin)                \
+  X(kCos)                \
+  X(kTanh)               \
+  X(kSigmoid)            \
+  X(kErf)                \
+  X(kSign)               \
+  X(kFloor)              \
+  X(kCeil)               \
+  X(kClamp)              \
+  /* select */           \
+  X(kWhere)              \
+  X(kMaskedFill)         \
+  /* reduce */           \
+  X(kSum)                \
+  X(kMean)               \
+  X(kSumToSize)          \
+  X(kExpandReduced)      \
+  /* shape */            \
+  X(kView)               \
+  X(kReshape)            \
+  X(kPermute)            \
+  X(kExpand)             \
+  X(kSlice)              \
+  X(kSelect)             \
+  X(kEmbedWindow)        \
+  /* inplace */          \
+  X(kAddInplace)         \
+  X(kSubInplace)         \
+  X(kMulInplace)         \
+  X(kDivInplace)         \
+  X(kFillInplace)        \
+  X(kCopyInplace)
+
+namespace waymark {
+
+#define WAYMARK_DECLARE(K) extern const OpInfo K;
+WAYMARK_OPS(WAYMARK_DECLARE)
+
+std::span<const OpInfo* const> all_ops() {
+#define WAYMARK_ADDRESS(K) &K,
+  static constexpr const OpInfo* list[] = {WAYMARK_OPS(WAYMARK_ADDRESS)};
+  return list;
+}
+
+const OpInfo* find_op(std::string_view name) {
+  for (const OpInfo* op : all_ops())
+    if (op->name == name) return op;
+  return nullptr;
+}
+
+}  // namespace waymark
