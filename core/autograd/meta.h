@@ -23,6 +23,10 @@ struct AutogradMeta final : MetaBase {
   std::vector<std::pair<u64, std::function<void(const Tensor&)>>> post_hooks;  // of a leaf, after the commit
   std::unique_ptr<ViewMeta> view;
   std::string name;
+  // Where history was cut: an op without derivative (or detach) whose input required grad. Ops pass it on, so that
+  // backward from a constant can say why there is nothing to do.
+  const OpInfo* cut_by = nullptr;
+  Loc cut_at;
 
   std::string footer() const override;
 };

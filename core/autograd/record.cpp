@@ -93,12 +93,39 @@ namespace detail {
 
 bool wants_node(const OpInfo& op, std::span<const Tensor> outputs, const Inputs& inputs) {
   if (!grad_enabled() || !op.rule.differentiable()) return false;
-  bool any = false;
-  for (size_t i = 0; i < inputs.size() && !any; ++i) any = needs_grad(inputs[i]);
-  if (!any) return false;
+  bool any = false, cut = false;
+  for (size_t i = 0; i < inputs.size() && !any; ++i) {
+    any = needs_grad(inputs[i]);
+    cut |= inputs[i].defined() && meta_of(inputs[i]) && meta_of(inputs[i])->cut_by;
+  }
+  if (!any) {
+    if (cut) [[unlikely]]
+      for (const Tensor& t : outputs) note_cut(op, t, inputs);
+    return false;
+  }
   for (const Tensor& t : outputs)
     if (is_float(t.dtype())) return true;
   return false;
+}
+
+void note_cut(const OpInfo& op, const Tensor& output, const Inputs& inputs) {
+  if (!grad_enabled()) return;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined() || !meta_of(inputs[i])) continue;
+    const AutogradMeta& m = *meta_of(inputs[i]);
+    if (!op.rule.differentiable() && needs_grad(inputs[i])) {
+      AutogradMeta& out = ensure_meta(output);
+      out.cut_by = &op;
+      out.cut_at = inputs.loc();
+      return;
+    }
+    if (m.cut_by) {
+      AutogradMeta& out = ensure_meta(output);
+      out.cut_by = m.cut_by;
+      out.cut_at = m.cut_at;
+      return;
+    }
+  }
 }
 
 void link(Node& node, std::span<const Tensor> outputs, const Inputs& inputs) {

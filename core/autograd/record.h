@@ -72,6 +72,8 @@ class Observer {
   virtual void on_op(const ForwardEvent& event) = 0;
   // Before an in-place op overwrites a tensor.
   virtual void before_write(const Tensor& target) = 0;
+  // After a rule ran: gradients of its outputs in, gradients of its inputs out, before the edges.
+  virtual void on_rule(const Node& node, std::span<const Tensor> g, const Grads& out) = 0;
 };
 
 namespace detail {
@@ -88,6 +90,7 @@ template <class Rule> class RuleNode final : public Node {
 
 WAYMARK_API bool wants_node(const OpInfo& op, std::span<const Tensor> outputs, const Inputs& inputs);
 WAYMARK_API void link(Node& node, std::span<const Tensor> outputs, const Inputs& inputs);
+WAYMARK_API void note_cut(const OpInfo& op, const Tensor& output, const Inputs& inputs);
 WAYMARK_API void attach(const Intrusive<Node>& node, std::span<const Tensor> outputs);
 
 template <class Factory>
@@ -140,6 +143,7 @@ void record_many(const OpInfo& op, std::span<const Tensor> values, Inputs inputs
 // An op without derivative: observers see it, backward through it is refused with the reason in its OpInfo.
 template <class AttrFn = detail::NoAttrs>
 Tensor record_nondiff(const OpInfo& op, Tensor value, Inputs inputs, AttrFn&& attrs = {}) {
+  detail::note_cut(op, value, inputs);
   if (thread_state().observer) [[unlikely]] detail::observe(op, {&value, 1}, inputs, attrs, nullptr);
   return value;
 }
