@@ -1,0 +1,343 @@
+#include "core/kernels/gemm.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "core/kernels/blas.h"
+#include "core/kernels/clones.h"
+#include "core/kernels/gemm_small.h"
+#include "core/parallel/parallel.h"
+#include "core/tensor/allocator.h"
+#include "core/tensor/small_vector.h"
+
+namespace waymark::kernels {
+namespace {
+
+std::atomic<i64> calls{0};
+
+constexpr double kTaskFlops = 4e6;
+constexpr i64 kMaxTasks = 8;
+constexpr i64 kMaxExtent = i64{1} << 30;  // what one BLAS call may have: its integers have 32 bits
+
+i64 pieces(i64 n, i64 size) { return (n + size - 1) / size; }
+i64 round_up(i64 n, i64 multiple) { return pieces(n, multiple) * multiple; }
+
+// Scratch memory from the caching allocator, so that a training step in steady state asks the system for nothing.
+template <class T> class Scratch {
+ public:
+  T* allocate(i64 n) {
+    block_ = Block::allocate(n * static_cast<i64>(sizeof(T)));
+    return reinterpret_cast<T*>(block_->data());
+  }
+
+ private:
+  Intrusive<Block> block_;
+};
+
+// An operand as BLAS takes it; data, row_stride and col_stride address its elements for sub-blocks.
+template <class T> struct Operand {
+  MatrixView<T> view;
+  bool transposed = false;
+  i64 ld = 1;
+};
+
+// Axes of extent 1 have no meaningful stride. A leading dimension below the row length (overlapping windows) is refused
+// by BLAS as well.
+bool layout_fits(i64 rows, i64 cols, i64 row_stride, i64 col_stride, i64* ld) {
+  if (cols > 1 && col_stride != 1) return false;
+  *ld = rows > 1 ? row_stride : std::max<i64>(1, cols);
+  return *ld >= std::max<i64>(1, cols) && *ld < kMaxExtent * 2 - 1;
+}
+template <class T> bool blas_operand(i64 rows, i64 cols, MatrixView<T> v, Operand<T>* out) {
+  out->view = v;
+  out->transposed = false;
+  if (layout_fits(rows, cols, v.row_stride, v.col_stride, &out->ld)) return true;
+  out->transposed = true;
+  return layout_fits(cols, rows, v.col_stride, v.row_stride, &out->ld);
+}
+
+template <class T> void copy_rows(i64 rows, i64 cols, MatrixView<T> v, T* to) {
+  for (i64 i = 0; i < rows; ++i)
+    for (i64 j = 0; j < cols; ++j) to[i * cols + j] = v.data[i * v.row_stride + j * v.col_stride];
+}
+
+template <class T> void scale_c(i64 m, i64 n, T beta, T* c, i64 ldc) {
+  for (i64 i = 0; i < m; ++i) {
+    if (beta == T(0)) std::fill_n(c + i * ldc, n, T(0));
+    else if (beta != T(1))
+      for (i64 j = 0; j < n; ++j) c[i * ldc + j] *= beta;
+  }
+}
+
+WAYMARK_CLONES void add_row(i64 n, const float* x, float* y) {
+  for (i64 j = 0; j < n; ++j) y[j] += x[j];
+}
+WAYMARK_CLONES void add_row(i64 n, const double* x, double* y) {
+  for (i64 j = 0; j < n; ++j) y[j] += x[j];
+}
+
+// A product that BLAS computes: operands in its layouts, and how it is cut.
+template <class T> struct Plan {
+  i64 m, n, k;
+  T alpha, beta;
+  Operand<T> a, b;
+  GemmCut cut;
+  i64 row_pieces, column_pieces, inner_pieces;
+
+  Plan(i64 m_, i64 n_, i64 k_, T alpha_, T beta_)
+      : m(m_), n(n_), k(k_), alpha(alpha_), beta(beta_), cut(gemm_cut(m_, n_, k_)), row_pieces(pieces(m_, cut.rows)),
+        column_pieces(pieces(n_, cut.columns)), inner_pieces(pieces(k_, cut.inner)) {}
+
+  i64 tiles() const { return row_pieces * column_pieces; }
+  // Tile and inner block -> BLAS call; `out` is the place of C's tile in any matrix.
+  void run(i64 tile, i64 block, const T* a_data, const T* b_data, T beta_here, T* out, i64 ldc) const {
+    const i64 i = tile / column_pieces * cut.rows, j = tile % column_pieces * cut.columns, p = block * cut.inner;
+    blas_gemm(a.transposed, b.transposed, std::min(cut.rows, m - i), std::min(cut.columns, n - j),
+              std::min(cut.inner, k - p), alpha, a_data + i * a.view.row_stride + p * a.view.col_stride, a.ld,
+              b_data + p * b.view.row_stride + j * b.view.col_stride, b.ld, beta_here, out, ldc);
+  }
+  T* place(i64 tile, T* c, i64 ldc) const {
+    return c + tile / column_pieces * cut.rows * ldc + tile % column_pieces * cut.columns;
+  }
+};
+
+// One product of a list: the work of its tasks, and of the pass that adds the inner blocks up.
+template <class T> struct Prepared {
+  Plan<T> plan;
+  T* c;
+  i64 ldc;
+  T* blocks = nullptr;  // inner blocks 1, 2, ...: m x n each, dense
+  Scratch<T> a_copy, b_copy, block_memory;
+  enum class Kind { nothing, small, blas } kind = Kind::nothing;
+
+  explicit Prepared(const Product<T>& q) : plan(q.m, q.n, q.k, q.alpha, q.beta), c(q.c), ldc(q.ldc) {
+    if (q.m == 0 || q.n == 0) return;
+    if (q.k == 0 || q.alpha == T(0)) {
+      scale_c(q.m, q.n, q.beta, q.c, q.ldc);
+      return;
+    }
+    plan.a.view = q.a;
+    plan.b.view = q.b;
+    if (small_gemm_wins(q.m, q.n, q.k, q.b.col_stride == 1, std::is_same_v<T, float>)) {
+      kind = Kind::small;
+      return;
+    }
+    check_blas();
+    kind = Kind::blas;
+    if (!blas_operand(q.m, q.k, q.a, &plan.a)) plan.a = copied(q.m, q.k, q.a, a_copy);
+    if (!blas_operand(q.k, q.n, q.b, &plan.b)) plan.b = copied(q.k, q.n, q.b, b_copy);
+    if (plan.inner_pieces > 1) blocks = block_memory.allocate((plan.inner_pieces - 1) * q.m * q.n);
+  }
+  i64 tasks() const {
+    return kind == Kind::nothing ? 0 : kind == Kind::small ? 1 : plan.tiles() * plan.inner_pieces;
+  }
+  void run(i64 task) const {
+    if (kind == Kind::small)
+      return small_gemm(plan.m, plan.n, plan.k, plan.alpha, plan.a.view, plan.b.view, plan.beta, c, ldc);
+    const i64 tile = task % plan.tiles(), block = task / plan.tiles();
+    if (block == 0) plan.run(tile, 0, plan.a.view.data, plan.b.view.data, plan.beta, plan.place(tile, c, ldc), ldc);
+    else {
+      T* const matrix = blocks + (block - 1) * plan.m * plan.n;
+      plan.run(tile, block, plan.a.view.data, plan.b.view.data, T(0), plan.place(tile, matrix, plan.n), plan.n);
+    }
+  }
+  void add_blocks() const {
+    if (!blocks) return;
+    const i64 grain = std::max<i64>(1, kGrain / (plan.n * plan.inner_pieces));
+    parallel_for(plan.m, grain, [&](i64 begin, i64 end) {
+      for (i64 i = begin; i < end; ++i)
+        for (i64 block = 1; block < plan.inner_pieces; ++block)
+          add_row(plan.n, blocks + ((block - 1) * plan.m + i) * plan.n, c + i * ldc);
+    });
+  }
+
+ private:
+  static Operand<T> copied(i64 rows, i64 cols, MatrixView<T> v, Scratch<T>& memory) {
+    T* const to = memory.allocate(rows * cols);
+    copy_rows(rows, cols, v, to);
+    return {{to, cols, 1}, false, std::max<i64>(1, cols)};
+  }
+};
+
+using Axes = SmallVector<BatchAxis, 6>;
+
+// Walks the indices of the batch axes in row-major order.
+class BatchIndex {
+ public:
+  BatchIndex(std::span<const BatchAxis> axes, i64 flat) : axes_(axes), index_(axes.size()) {
+    for (size_t x = axes.size(); x-- > 0;) {
+      index_[x] = flat % axes[x].extent;
+      flat /= axes[x].extent;
+      a += index_[x] * axes[x].a;
+      b += index_[x] * axes[x].b;
+      c += index_[x] * axes[x].c;
+    }
+  }
+  void next() {
+    for (size_t x = axes_.size(); x-- > 0;) {
+      a += axes_[x].a;
+      b += axes_[x].b;
+      c += axes_[x].c;
+      if (++index_[x] < axes_[x].extent) return;
+      a -= axes_[x].extent * axes_[x].a;
+      b -= axes_[x].extent * axes_[x].b;
+      c -= axes_[x].extent * axes_[x].c;
+      index_[x] = 0;
+    }
+  }
+  i64 a = 0, b = 0, c = 0;  // offsets of the operands
+
+ private:
+  std::span<const BatchAxis> axes_;
+  SmallVector<i64, 6> index_;
+};
+
+// Dense row-major copies of every distinct matrix of a batched operand; `step` picks the operand's member of BatchAxis.
+template <class T>
+Operand<T> copy_batch(Axes& axes, i64 BatchAxis::*step, i64 rows, i64 cols, MatrixView<T> v,
+                      Scratch<T>& memory) {
+  Axes from;
+  for (const BatchAxis& x : axes)
+    if (x.*step != 0) from.push_back({x.extent, x.*step, 0, 0});
+  i64 count = 1;
+  for (const BatchAxis& x : from) count *= x.extent;
+  T* const to = memory.allocate(count * rows * cols);
+  parallel_for(count, std::max<i64>(1, kGrain / (rows * cols)), [&](i64 begin, i64 end) {
+    BatchIndex at({from.begin(), from.size()}, begin);
+    for (i64 i = begin; i < end; ++i, at.next())
+      copy_rows(rows, cols, {v.data + at.a, v.row_stride, v.col_stride}, to + i * rows * cols);
+  });
+  i64 dense = rows * cols;
+  for (size_t x = axes.size(); x-- > 0;) {
+    if (axes[x].*step == 0) continue;
+    axes[x].*step = dense;
+    dense *= axes[x].extent;
+  }
+  return {{to, cols, 1}, false, std::max<i64>(1, cols)};
+}
+
+}  // namespace
+
+i64 gemm_calls() { return calls.load(std::memory_order_relaxed); }
+
+GemmCut gemm_cut(i64 m, i64 n, i64 k) {
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const i64 want = std::clamp(static_cast<i64>(std::min(flops / kTaskFlops, 1e3)), i64{1}, kMaxTasks);
+  // Smaller tiles make BLAS pack its operands more often. Measured (512^3, AVX-512): a tile of r x c costs about
+  // 18/r + 8.5/c of the product's time; what cutting adds must stay below 5 %.
+  const auto packing = [](i64 rows, i64 columns) {
+    return 18.0 / static_cast<double>(rows) + 8.5 / static_cast<double>(columns);
+  };
+  GemmCut best{m, n, k};
+  i64 best_tiles = 1;
+  double best_cost = 0;
+  for (i64 row_pieces = 1; row_pieces <= want; ++row_pieces) {
+    for (i64 column_pieces = 1; row_pieces * column_pieces <= want; ++column_pieces) {
+      const i64 rows = std::min(m, round_up(pieces(m, row_pieces), 64));
+      const i64 columns = std::min(n, round_up(pieces(n, column_pieces), 128));
+      if (rows == 0 || columns == 0) continue;
+      const i64 tiles = pieces(m, rows) * pieces(n, columns);
+      const double cost = packing(rows, columns) - packing(m, n);
+      if (cost > 0.0535 || tiles < best_tiles || (tiles == best_tiles && cost >= best_cost)) continue;
+      best = {rows, columns, k};
+      best_tiles = tiles;
+      best_cost = cost;
+    }
+  }
+  // Adding m x n results costs as much as about 60 flops each: worth it for long inner axes only.
+  const i64 inner_pieces = std::min({want / best_tiles, 1 + k / 600, std::max<i64>(1, k / 256)});
+  if (inner_pieces > 1) best.inner = std::min(k, round_up(pieces(k, inner_pieces), 64));
+  best = {std::min(best.rows, kMaxExtent), std::min(best.columns, kMaxExtent), std::min(best.inner, kMaxExtent)};
+  return {std::max<i64>(1, best.rows), std::max<i64>(1, best.columns), std::max<i64>(1, best.inner)};
+}
+
+template <class T> void gemm_many(std::span<const Product<T>> products) {
+  calls.fetch_add(static_cast<i64>(products.size()), std::memory_order_relaxed);
+  if (products.size() == 1) {
+    const Prepared<T> p(products[0]);
+    parallel_tasks(p.tasks(), [&](i64 task) { p.run(task); });
+    return p.add_blocks();
+  }
+  std::vector<std::unique_ptr<Prepared<T>>> list;
+  std::vector<i64> first{0};  // of each product's tasks
+  for (const Product<T>& q : products) {
+    list.push_back(std::make_unique<Prepared<T>>(q));
+    first.push_back(first.back() + list.back()->tasks());
+  }
+  parallel_tasks(first.back(), [&](i64 task) {
+    const auto at = static_cast<size_t>(std::upper_bound(first.begin(), first.end(), task) - first.begin() - 1);
+    list[at]->run(task - first[at]);
+  });
+  for (const auto& p : list) p->add_blocks();
+}
+
+template <class T>
+void gemm(i64 m, i64 n, i64 k, T alpha, MatrixView<T> a, MatrixView<T> b, T beta, T* c, i64 ldc) {
+  if (m > 0 && n > 0 && k > 0 && small_gemm_wins(m, n, k, b.col_stride == 1, std::is_same_v<T, float>) && alpha != T(0)) {
+    calls.fetch_add(1, std::memory_order_relaxed);
+    return small_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+  }
+  const Product<T> product{m, n, k, alpha, a, b, beta, c, m > 1 ? ldc : std::max<i64>(1, n)};
+  gemm_many(std::span<const Product<T>>(&product, 1));
+}
+
+template <class T>
+void bmm(std::span<const BatchAxis> axes, i64 m, i64 n, i64 k, T alpha, MatrixView<T> a, MatrixView<T> b, T beta, T* c,
+         i64 ldc) {
+  calls.fetch_add(1, std::memory_order_relaxed);
+  i64 batch = 1;
+  for (const BatchAxis& x : axes) batch *= x.extent;
+  if (batch == 0 || m == 0 || n == 0) return;
+  if (m == 1) ldc = n;
+  const bool empty = k == 0 || alpha == T(0);
+  const bool small = !empty && small_gemm_wins(m, n, k, b.col_stride == 1, std::is_same_v<T, float>);
+  Axes steps;
+  for (const BatchAxis& x : axes) steps.push_back(x);
+  Plan<T> plan(m, n, k, alpha, beta);
+  plan.a.view = a;
+  plan.b.view = b;
+  Scratch<T> a_copy, b_copy;
+  if (!empty && !small) {
+    check_blas();
+    if (!blas_operand(m, k, a, &plan.a)) plan.a = copy_batch(steps, &BatchAxis::a, m, k, a, a_copy);
+    if (!blas_operand(k, n, b, &plan.b)) plan.b = copy_batch(steps, &BatchAxis::b, k, n, b, b_copy);
+  }
+  // One task: `group` whole products, or one tile of a product that is cut, with its inner blocks in order.
+  const i64 tiles = empty || small ? 1 : plan.tiles();
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::max<i64>(1, k));
+  const i64 group = tiles > 1 ? 1 : std::clamp(static_cast<i64>(kTaskFlops / flops), i64{1}, batch);
+  parallel_tasks(pieces(batch, group) * tiles, [&](i64 task) {
+    const i64 begin = task / tiles * group, end = std::min(batch, begin + group), tile = task % tiles;
+    Scratch<T> memory;
+    T* const sum = !empty && !small && plan.inner_pieces > 1 ? memory.allocate(plan.cut.rows * plan.cut.columns) : nullptr;
+    BatchIndex at({steps.begin(), steps.size()}, begin);
+    for (i64 i = begin; i < end; ++i, at.next()) {
+      T* const to = c + at.c;
+      const T *const x = plan.a.view.data + at.a, *const y = plan.b.view.data + at.b;
+      if (empty) scale_c(m, n, beta, to, ldc);
+      else if (small) small_gemm(m, n, k, alpha, {x, a.row_stride, a.col_stride}, {y, b.row_stride, b.col_stride}, beta, to, ldc);
+      else {
+        T* const place = plan.place(tile, to, ldc);
+        plan.run(tile, 0, x, y, beta, place, ldc);
+        for (i64 block = 1; block < plan.inner_pieces; ++block) {
+          plan.run(tile, block, x, y, T(0), sum, plan.cut.columns);
+          const i64 rows = std::min(plan.cut.rows, m - tile / plan.column_pieces * plan.cut.rows);
+          const i64 columns = std::min(plan.cut.columns, n - tile % plan.column_pieces * plan.cut.columns);
+          for (i64 r = 0; r < rows; ++r) add_row(columns, sum + r * plan.cut.columns, place + r * ldc);
+        }
+      }
+    }
+  });
+}
+
+#define WAYMARK_GEMM(T)                                                                                           \
+  template void gemm<T>(i64, i64, i64, T, MatrixView<T>, MatrixView<T>, T, T*, i64);                              \
+  template void bmm<T>(std::span<const BatchAxis>, i64, i64, i64, T, MatrixView<T>, MatrixView<T>, T, T*, i64);   \
+  template void gemm_many<T>(std::span<const Product<T>>);
+WAYMARK_GEMM(float)
+WAYMARK_GEMM(double)
+
+}  // namespace waymark::kernels
