@@ -1,0 +1,10 @@
+// The commands, one function and one file each; commands.cpp lists them.
+#pragma once
+
+#include "train/cli/command.h"
+
+namespace waymark::train::cli {
+
+Command help_command();
+
+}  // namespace waymark::train::cli

@@ -1,0 +1,10 @@
+#include "train/cli/command_list.h"
+
+namespace waymark::train::cli {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> list = {help_command()};
+  return list;
+}
+
+}  // namespace waymark::train::cli

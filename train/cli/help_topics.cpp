@@ -1,0 +1,136 @@
+#include "train/cli/help_topics.h"
+
+#include <fmt/format.h>
+
+#include "train/cli/command.h"
+#include "train/cli/text_layout.h"
+#include "train/config/keys.h"
+#include "train/config/registries.h"
+
+namespace waymark::train::cli {
+
+namespace {
+
+struct SpecTopic {
+  const char* name;                  // of the topic
+  const nn::SpecTables* tables;
+  const char* key;                   // where such a spec is written
+};
+std::vector<SpecTopic> spec_topics() {
+  const Registries& r = registries();
+  std::vector<SpecTopic> topics;
+  for (const SpecTopic& t : {SpecTopic{"encodings", r.encodings, "model.position"},
+                             SpecTopic{"attentions", r.attentions, "model.attention"}, SpecTopic{"tasks", r.tasks, "task"},
+                             SpecTopic{"optimizers", r.optimizers, "optim.optimizer"},
+                             SpecTopic{"schedules", r.schedules, "optim.schedule"}})
+    if (t.tables) topics.push_back(t);
+  return topics;
+}
+
+std::string list_text(const SpecTopic& topic) {
+  std::vector<Row> rows;
+  for (const std::string& name : topic.tables->names()) {
+    const nn::OptionTable& table = *topic.tables->find(name);
+    rows.push_back({table.signature(), table.doc});
+  }
+  for (const auto& [alias, spec] : topic.tables->aliases()) rows.push_back({alias, "= " + to_string(spec)});
+  return fmt::format("{} (key {}); waymark help NAME explains one\n\n", topic.name, topic.key) + columns(rows);
+}
+
+std::string table_text(const SpecTopic& topic, const nn::OptionTable& table) {
+  std::string out = fmt::format("{}: {} (key {})\n", table.name, table.doc, topic.key);
+  if (table.options.empty()) return out + "\nIt has no options.\n";
+  std::vector<Row> rows;
+  for (const nn::OptionDef& def : table.options) {
+    std::string fallback = "required";
+    if (!def.rule.from.empty()) fallback = def.rule.from;
+    else if (def.rule.fallback) fallback = nn::value_text(*def.rule.fallback);
+    rows.push_back({def.name, fmt::format("{} ({}) [{}]", def.doc, def.rule.describe(), fallback)});
+  }
+  return out + "\n" + columns(rows) + "\nAs written: " + table.signature() + "\n";
+}
+
+std::string key_type(const KeyInfo& key) {
+  switch (key.shape) {
+    case KeyShape::plain: return key.rule.describe();
+    case KeyShape::spec: return "spec";
+    case KeyShape::sum: return "sum of specs";
+    case KeyShape::layers_of_sums: return "pattern of sums of specs";
+    case KeyShape::layers_of_specs: return "pattern of specs";
+    default: return "list of tables";
+  }
+}
+std::string key_row(const KeyInfo& key) {
+  return fmt::format("{} ({}) [{}]", key.doc, key_type(key), key.fallback.empty() ? "\"\"" : key.fallback);
+}
+
+std::string keys_text(std::string_view table) {
+  std::string out = "Keys of a config; * = does not decide the result, so it is no part of the run id\n";
+  std::string section = "?";
+  std::vector<Row> rows;
+  auto flush = [&] {
+    if (!rows.empty()) out += "\n" + columns(rows);
+    rows.clear();
+  };
+  for (const KeyInfo& key : config_keys()) {
+    const size_t dot = key.name.find('.');
+    const std::string own = dot == std::string::npos ? "" : key.name.substr(0, dot);
+    if (!table.empty() && own != table) continue;
+    if (own != section) flush();
+    section = own;
+    rows.push_back({key.name + (key.in_id ? "" : "*"), key_row(key)});
+  }
+  flush();
+  return out;
+}
+
+bool is_key_table(std::string_view name) {
+  for (const KeyInfo& key : config_keys())
+    if (key.name.size() > name.size() && key.name[name.size()] == '.' && key.name.substr(0, name.size()) == name)
+      return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> help_topics() {
+  std::vector<std::string> topics;
+  for (const SpecTopic& topic : spec_topics()) topics.push_back(topic.name);
+  topics.push_back("keys");
+  return topics;
+}
+
+std::optional<std::string> topic_text(std::string_view name) {
+  if (name == "keys") return keys_text("");
+  for (const Command& command : commands())
+    if (command.name == name) return command_help(command);
+  std::string out;
+  auto add = [&](const std::string& text) {
+    if (!out.empty()) out += "\n";
+    out += text;
+  };
+  for (const SpecTopic& topic : spec_topics()) {
+    if (name == topic.name) return list_text(topic);
+    if (const nn::OptionTable* table = topic.tables->find(name)) add(table_text(topic, *table));
+    for (const auto& [alias, spec] : topic.tables->aliases())
+      if (alias == name) add(fmt::format("{} = {}\n\n", alias, to_string(spec)) +
+                             table_text(topic, *topic.tables->find(spec.name)));
+  }
+  if (const KeyInfo* key = find_key(name)) add(fmt::format("{}: {}\n", key->name, key_row(*key)));
+  if (is_key_table(name)) add(keys_text(name));
+  if (out.empty()) return std::nullopt;
+  return out;
+}
+
+std::vector<std::string> topic_names() {
+  std::vector<std::string> names = help_topics();
+  for (const Command& command : commands()) names.push_back(command.name);
+  for (const SpecTopic& topic : spec_topics()) {
+    for (const std::string& name : topic.tables->names()) names.push_back(name);
+    for (const auto& [alias, spec] : topic.tables->aliases()) names.push_back(alias);
+  }
+  for (const KeyInfo& key : config_keys()) names.push_back(key.name);
+  return names;
+}
+
+}  // namespace waymark::train::cli

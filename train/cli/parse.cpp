@@ -1,0 +1,169 @@
+// The only file that includes CLI11. It splits words into options and values; what they mean is checked here, so that
+// all problems are reported at once and in our words.
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+
+#include "nn/spec/suggest.h"
+#include "train/cli/command.h"
+
+namespace waymark::train::cli {
+
+using nn::printable;
+
+namespace {
+
+// "-j,--jobs" -> "--jobs": the name under which values are kept.
+std::string key_of(const OptionInfo& option) { return option.name.substr(option.name.rfind(',') + 1); }
+
+const OptionInfo* find_option(const Command& command, std::string_view key) {
+  for (const auto* list : {&command.options, &common_options()})
+    for (const OptionInfo& option : *list)
+      if (key_of(option) == key) return &option;
+  return nullptr;
+}
+
+template <class T> bool parses(const std::string& text) {
+  T value{};
+  const char* last = text.data() + text.size();
+  const auto [end, code] = std::from_chars(text.data(), last, value);
+  return code == std::errc() && end == last;
+}
+
+}  // namespace
+
+struct Parser {
+  const Command& command;
+  Problems& problems;
+  Arguments arguments = {};
+
+  Arguments parse(const std::vector<std::string>& words) {
+    CLI::App app;
+    app.set_help_flag("");
+    app.allow_extras();
+    std::map<std::string, std::vector<std::string>> values;
+    std::map<std::string, size_t> flags;
+    for (const auto* list : {&command.options, &common_options()}) {
+      for (const OptionInfo& option : *list) {
+        const std::string key = key_of(option);
+        if (option.value.empty()) {
+          app.add_flag(option.name, flags[key], "");
+        } else {
+          // One value for each time it is given: a list would swallow the words behind it.
+          app.add_option(option.name, values[key], "")->type_size(1)->expected(1)->allow_extra_args(false)->multi_option_policy(
+              CLI::MultiOptionPolicy::TakeAll);
+        }
+      }
+    }
+    try {
+      app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    } catch (const CLI::ParseError& e) {
+      // Only a missing value is left to CLI11: "--set: 1 required TEXT missing".
+      problems.push_back({"", missing_value(words, e.what())});
+      return arguments;
+    }
+    for (auto& [key, list] : values)
+      if (!list.empty()) arguments.values_[key] = std::move(list);
+    for (const auto& [key, count] : flags)
+      if (count > 0) arguments.values_[key] = std::vector<std::string>(count);
+    sort_extras(app.remaining());
+    check_values();
+    return std::move(arguments);
+  }
+
+ private:
+  std::string missing_value(const std::vector<std::string>& words, const std::string& otherwise) const {
+    for (const std::string& word : words)
+      if (const OptionInfo* option = find_option(command, word); option && otherwise.find(word) != std::string::npos)
+        return fmt::format("{} needs a value: {} {}", word, word, option->value);
+    return otherwise;
+  }
+
+  // What CLI11 did not know: options with a typing error, and the positional arguments.
+  void sort_extras(const std::vector<std::string>& extras) {
+    bool unknown = false, only_positional = false;
+    for (const std::string& word : extras) {
+      if (!only_positional && word == "--") {
+        only_positional = true;
+      } else if (!only_positional && word.size() > 1 && word[0] == '-') {
+        unknown = true;
+        unknown_option(word);
+      } else {
+        arguments.positionals_.push_back(word);
+      }
+    }
+    if (unknown) return;  // its value would be counted as a positional argument
+    i64 min = 0, max = 0;
+    for (const PositionalInfo& p : command.positionals) {
+      if (static_cast<i64>(arguments.positionals_.size()) < min + p.min)
+        problems.push_back({"", fmt::format("{} is missing: {}", p.name, p.doc)});
+      min += p.min;
+      max = p.max < 0 || max < 0 ? -1 : max + p.max;
+    }
+    for (size_t i = 0; max >= 0 && i < arguments.positionals_.size(); ++i)
+      if (static_cast<i64>(i) >= max)
+        problems.push_back({"", fmt::format("unexpected argument {}", printable(arguments.positionals_[i]))});
+  }
+
+  void unknown_option(const std::string& word) {
+    const std::string name = word.substr(0, word.find('='));
+    std::vector<std::string> known;
+    for (const auto* list : {&command.options, &common_options()})
+      for (const OptionInfo& option : *list) known.push_back(key_of(option));
+    problems.push_back({"", fmt::format("unknown option {}.{} See waymark {} --help.", printable(name),
+                                        nn::did_you_mean(name, known), command.name)});
+  }
+
+  void check_values() {
+    for (const auto& [key, list] : arguments.values_) {
+      const OptionInfo& option = *find_option(command, key);
+      if (list.size() > 1 && !option.repeats && !option.value.empty())
+        problems.push_back({key, fmt::format("given {} times", list.size())});
+      for (const std::string& value : list) check_value(option, key, value);
+    }
+  }
+  void check_value(const OptionInfo& option, const std::string& key, const std::string& value) {
+    const auto& choices = option.choices;
+    if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+    std::string wanted;
+    if (option.type == ArgumentType::integer && !parses<i64>(value)) wanted = "an int";
+    else if (option.type == ArgumentType::real && !parses<double>(value)) wanted = "a number";
+    else if (option.type != ArgumentType::text || choices.empty()) return;
+    std::string list;
+    for (const std::string& choice : choices) {
+      if (!list.empty()) list += " | ";
+      list += choice;
+    }
+    if (!wanted.empty() && !list.empty()) wanted += " or ";
+    const std::string hint = nn::did_you_mean(value, choices);
+    problems.push_back({key, fmt::format("must be {}{}, not {}{}{}", wanted, list, printable(value),
+                                         hint.empty() ? "" : ".", hint)});
+  }
+};
+
+Arguments parse_arguments(const Command& command, const std::vector<std::string>& words, Problems& problems) {
+  return Parser{command, problems}.parse(words);
+}
+
+bool Arguments::has(std::string_view option) const { return values_.find(option) != values_.end(); }
+std::string Arguments::text(std::string_view option) const {
+  const auto found = values_.find(option);
+  return found == values_.end() ? "" : found->second.back();
+}
+std::vector<std::string> Arguments::all(std::string_view option) const {
+  const auto found = values_.find(option);
+  return found == values_.end() ? std::vector<std::string>() : found->second;
+}
+i64 Arguments::count(std::string_view option) const { return static_cast<i64>(all(option).size()); }
+i64 Arguments::integer(std::string_view option, i64 otherwise) const {
+  const std::string value = text(option);
+  std::from_chars(value.data(), value.data() + value.size(), otherwise);
+  return otherwise;
+}
+double Arguments::real(std::string_view option, double otherwise) const {
+  const std::string value = text(option);
+  std::from_chars(value.data(), value.data() + value.size(), otherwise);
+  return otherwise;
+}
+
+}  // namespace waymark::train::cli
