@@ -34,7 +34,8 @@ struct Registries {
   const nn::SpecTables* optimizers = nullptr;
   const nn::SpecTables* schedules = nullptr;
   std::function<TaskFacts(const nn::Options& task)> task_facts;
-  // The judge, asked once for the whole config: adds a problem per refusal, with the origin of the key at fault.
+  // The judge, asked once for the whole config: adds a problem per refusal (Problem::refusal set), with the origin of
+  // the key at fault.
   std::function<void(const Config&, Problems&)> judge;
 };
 

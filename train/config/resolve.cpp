@@ -460,6 +460,15 @@ std::optional<Config> resolve_config(const std::vector<Source>& sources, Problem
   return config;
 }
 
+std::optional<Config> resolve_cell(const std::vector<Source>& sources, Problems& problems,
+                                   const Registries& registries) {
+  Problems own;
+  Config config = Resolver(own, registries).resolve(sources);
+  const bool usable = std::all_of(own.begin(), own.end(), [](const Problem& p) { return p.refusal; });
+  problems.insert(problems.end(), own.begin(), own.end());
+  return usable ? std::optional(std::move(config)) : std::nullopt;
+}
+
 Config resolve_or_throw(const std::vector<Source>& sources, Problems problems, const Registries& registries) {
   auto config = resolve_config(sources, problems, registries);
   if (!problems.empty()) throw ConfigError(std::move(problems));

@@ -13,6 +13,9 @@ namespace waymark::train {
 // appended, all of them; there is a config only if none was found here. Nothing is read and nothing is written.
 WAYMARK_API std::optional<Config> resolve_config(const std::vector<Source>& sources, Problems& problems,
                                                  const Registries& registries = train::registries());
+// The same for a cell of a sweep: the config is there also if all its problems are refusals of the judge.
+WAYMARK_API std::optional<Config> resolve_cell(const std::vector<Source>& sources, Problems& problems,
+                                               const Registries& registries = train::registries());
 // Throws ConfigError. Problems that were found before (in reading the sources) are passed in.
 WAYMARK_API Config resolve_or_throw(const std::vector<Source>& sources, Problems problems = {},
                                     const Registries& registries = train::registries());

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -122,11 +123,23 @@ struct Reader {
     return fmt::format("{}:{}", path, node.source().begin.line);
   }
 
-  // Every leaf becomes an entry; `out` keeps the order of the file as well as toml++ does (by name).
+  // toml++ sorts tables by name; the order of the file is that of rows in tables.
+  static std::vector<std::pair<std::string, const toml::node*>> in_order(const toml::table& table) {
+    std::vector<std::pair<std::string, const toml::node*>> items;
+    for (const auto& [name, node] : table) items.emplace_back(name.str(), &node);
+    std::stable_sort(items.begin(), items.end(), [](const auto& a, const auto& b) {
+      const auto x = a.second->source().begin, y = b.second->source().begin;
+      return x.line != y.line ? x.line < y.line : x.column < y.column;
+    });
+    return items;
+  }
+
+  // Every leaf becomes an entry, in the order of the file.
   void flatten(const toml::table& table, const std::string& prefix, int depth, std::vector<RawEntry>& out) {
-    for (const auto& [name, node] : table) {
-      if (depth == 0 && name.str() == "sweep") continue;  // read_sweep
-      const std::string key = prefix.empty() ? std::string(name.str()) : prefix + "." + std::string(name.str());
+    for (const auto& [name, pointer] : in_order(table)) {
+      const toml::node& node = *pointer;
+      if (depth == 0 && name == "sweep") continue;  // read_sweep
+      const std::string key = prefix.empty() ? name : prefix + "." + name;
       const toml::table* inner = node.as_table();
       if (inner && inner->empty() && is_table_of_keys(key)) continue;  // a header without keys says nothing
       if (inner && !inner->empty() && depth < kMaxNesting) {
@@ -147,14 +160,13 @@ struct Reader {
       problems.push_back({origin(node), "sweep must be a table: [sweep]"});
       return;
     }
-    for (const auto& [name, part] : *sweep) {
-      if (name.str() == "case") read_list(part, "sweep.case", source.sweep.cases);
-      else if (name.str() == "exclude") read_list(part, "sweep.exclude", source.sweep.excludes);
-      else {
-        const std::string key = "sweep." + std::string(name.str());
-        if (const toml::table* inner = part.as_table()) flatten(*inner, key, 1, source.sweep.settings);
-        else source.sweep.settings.push_back({key, raw_value(part, 1), origin(part)});
-      }
+    for (const auto& [name, pointer] : in_order(*sweep)) {
+      const toml::node& part = *pointer;
+      const std::string key = "sweep." + name;
+      if (name == "case") read_list(part, key, source.sweep.cases);
+      else if (name == "exclude") read_list(part, key, source.sweep.excludes);
+      else if (const toml::table* inner = part.as_table()) flatten(*inner, key, 1, source.sweep.settings);
+      else source.sweep.settings.push_back({key, raw_value(part, 1), origin(part)});
     }
   }
 

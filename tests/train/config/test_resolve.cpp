@@ -149,7 +149,7 @@ TEST_CASE("exactly one of steps, epochs, tokens, minutes") {
   CHECK(epochs.real("train.epochs") == 2);
   CHECK(epochs.is_word("train.eval_every", "auto"));
   CHECK_THROWS_AS(epochs.integer("train.steps"), Error);
-  CHECK(problems_of("task = 'toy'\n[train]\nsteps = 5\nminutes = 2").find("train.minutes and train.steps are both given") !=
+  CHECK(problems_of("task = 'toy'\n[train]\nsteps = 5\nminutes = 2").find("train.steps and train.minutes are both given") !=
         std::string::npos);
   // A later source replaces the earlier choice: otherwise a saved config could never be run by time.
   const Config later = config_of("task = 'toy'\ntrain.steps = 5", {"train.minutes=0.5"});

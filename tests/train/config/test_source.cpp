@@ -27,7 +27,7 @@ std::string entries_of(const std::string& toml) {
 
 TEST_CASE("a TOML file becomes keys with their lines") {
   CHECK(entries_of("seed = 3\n[model]\nembed_dim = 8\nposition = 'rope'\n\n[train]\n'batch_size' = 4\n") ==
-        "model.embed_dim=8@a.toml:3;model.position=\"rope\"@a.toml:4;seed=3@a.toml:1;train.batch_size=4@a.toml:7;");
+        "seed=3@a.toml:1;model.embed_dim=8@a.toml:3;model.position=\"rope\"@a.toml:4;train.batch_size=4@a.toml:7;");
   CHECK(entries_of("model.dropout = 0.5\noptim.no_decay = ['a', 'b']\n") ==
         "model.dropout=0.5@a.toml:1;optim.no_decay=[\"a\", \"b\"]@a.toml:2;");
   CHECK(entries_of("").empty());
@@ -99,10 +99,10 @@ TEST_CASE("[sweep] is kept apart") {
   CHECK(s.entries.size() == 1);
   CHECK(s.sweep.present);
   REQUIRE(s.sweep.settings.size() == 3);
-  CHECK(s.sweep.settings[0].key == "sweep.grid.model.attention");
+  CHECK(s.sweep.settings[0].key == "sweep.seeds");
   CHECK(s.sweep.settings[1].key == "sweep.grid.model.position");
   CHECK(s.sweep.settings[1].origin == "a.toml:5");
-  CHECK(s.sweep.settings[2].key == "sweep.seeds");
+  CHECK(s.sweep.settings[2].key == "sweep.grid.model.attention");
   REQUIRE(s.sweep.cases.size() == 2);
   CHECK(s.sweep.cases[1][0].key == "model.position");
   REQUIRE(s.sweep.excludes.size() == 1);
