@@ -125,6 +125,9 @@ std::string escape_xml(std::string_view text) {
 
 std::string escape_markdown(std::string_view text) {
   const std::string clean = clean_line(text);
+  // Brackets alone are no link, and specs are full of them.
+  bool links = false;
+  for (std::string_view form : {"](", "][", "]:"}) links = links || clean.find(form) != std::string::npos;
   std::string out;
   for (std::size_t i = 0; i < clean.size(); ++i) {
     const char c = clean[i];
@@ -139,7 +142,7 @@ std::string escape_markdown(std::string_view text) {
       out += "&amp;";
     } else if (c == '_' && i > 0 && word(i - 1) && word(i + 1)) {
       out += c;  // an underscore inside a word starts no emphasis: model.embed_dim stays readable
-    } else if (std::string_view("\\`*_|[]~").find(c) != std::string_view::npos) {
+    } else if (std::string_view(links ? "\\`*_|~[]" : "\\`*_|~").find(c) != std::string_view::npos) {
       out += '\\';
       out += c;
     } else {

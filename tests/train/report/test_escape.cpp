@@ -40,6 +40,8 @@ TEST_CASE("escape: hostile names in every format") {
   CHECK(escape_markdown("a|b") == "a\\|b");
   CHECK(escape_markdown("<b>&amp;") == "&lt;b&gt;&amp;amp;");
   CHECK(escape_markdown("[x](y) `z` *w* ~s~") == "\\[x\\](y) \\`z\\` \\*w\\* \\~s\\~");
+  CHECK(escape_markdown("[local(window=8)]*3, [x]") == "[local(window=8)]\\*3, [x]");
+  CHECK(escape_markdown("[x][y]") == "\\[x\\]\\[y\\]");
   CHECK(escape_markdown("model.embed_dim _em_ a\\") == "model.embed_dim \\_em\\_ a\\\\");
   CHECK(escape_markdown("two\nlines") == "two lines");
   CHECK(escape_latex("50 % of $x_1 & {a}~^\\#") ==
