@@ -1,0 +1,174 @@
+// Runs the case table: gradients of every op in every layout, f32 against f64, bad inputs, and completeness.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/engine/backward.h"
+#include "core/engine/gradcheck.h"
+#include "core/ops/convert.h"
+#include "core/ops/registry.h"
+#include "tests/ops/sampler.h"
+#include "tests/test_level.h"
+
+using namespace waymark;
+using namespace waymark::test;
+
+namespace {
+
+// A case with its sampled tensors: a function of the leaves.
+struct Instance {
+  const OpInfo* op = nullptr;
+  std::string title;
+  std::vector<CaseArg> args;
+  std::vector<Sample> samples;  // one per sampled argument, in order
+  std::vector<Tensor> leaves;
+
+  std::vector<Tensor> run(const std::vector<Tensor>& values) const {
+    OpCall call(std::string(op->name));
+    std::map<std::string, std::vector<Tensor>> lists;
+    size_t k = 0;
+    for (const CaseArg& a : args) {
+      if (!a.sampled) {
+        call.set(a.name, a.fixed);
+        continue;
+      }
+      const Tensor t = samples[k].view(values[k]);
+      ++k;
+      if (a.list >= 0) lists[a.name].push_back(t);
+      else call.set(a.name, t);
+    }
+    for (auto& [name, list] : lists) call.set(name, list);
+    op->apply(call);
+    const auto unread = call.unread();
+    if (!unread.empty()) fail(op->name, "the case gives arguments that the op does not read: {}", fmt::join(unread, ", "));
+    std::vector<Tensor> out;
+    for (auto& [name, t] : call.results) out.push_back(t);
+    return out;
+  }
+};
+
+Instance instance(const OpInfo* op, const std::string& title, const std::vector<CaseArg>& args, MemoryLayout layout, u64 seed) {
+  Instance x{.op = op, .title = title, .args = args, .samples = {}, .leaves = {}};
+  std::mt19937_64 rng(seed * 1000003 + 7);
+  for (const CaseArg& a : args)
+    if (a.sampled) {
+      x.samples.push_back(sample(a, layout, rng));
+      x.leaves.push_back(x.samples.back().leaf);
+    }
+  return x;
+}
+
+std::string title_of(const OpCase& c) {
+  std::string t = c.op + "(";
+  for (const CaseArg& a : c.args) t += (t.back() == '(' ? "" : ", ") + a.name + (a.sampled ? " " + to_string(a.shape) : "");
+  return t + ")";
+}
+
+bool differentiable(const OpInfo& op, const Instance& x) {
+  if (!op.rule.differentiable()) return false;
+  for (const Tensor& t : x.leaves)
+    if (t.requires_grad()) return true;
+  return false;
+}
+
+// The same numbers in f32, as a constant computation.
+void compare_f32(const Instance& x) {
+  const NoGrad off;
+  const std::vector<Tensor> exact = x.run(x.leaves);
+  Instance y = x;
+  for (size_t i = 0; i < y.leaves.size(); ++i)
+    if (y.leaves[i].dtype() == kF64) y.leaves[i] = to(y.leaves[i], kF32);
+  const std::vector<Tensor> single = y.run(y.leaves);
+  REQUIRE(exact.size() == single.size());
+  for (size_t k = 0; k < exact.size(); ++k) {
+    CHECK(exact[k].shape() == single[k].shape());
+    const auto a = exact[k].to_vector<double>(), b = single[k].to_vector<double>();
+    double scale = 0;
+    for (double v : a)
+      if (std::isfinite(v)) scale = std::max(scale, std::abs(v));
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+      if (a[i] == b[i]) continue;
+      CAPTURE(i);
+      CHECK(std::abs(a[i] - b[i]) <= 2e-4 * std::max(scale, 1e-3));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("op cases: gradcheck, gradgradcheck, layouts, f32") {
+  const int seeds = by_level(1, 1, 5);
+  for (const OpCase& c : all_cases()) {
+    const OpInfo* op = find_op(c.op);
+    REQUIRE_MESSAGE(op != nullptr, c.op);
+    REQUIRE_MESSAGE(op->apply != nullptr, c.op);
+    size_t number = 0;
+    for (MemoryLayout layout : kLayouts) {
+      if (level() == Level::quick && number++ >= 2) break;
+      for (int seed = 0; seed < seeds; ++seed) {
+        Instance x = instance(op, title_of(c), c.args, layout, static_cast<u64>(seed));
+        const std::string where = fmt::format("{}, {}, seed {}", x.title, name_of(layout), seed);
+        INFO(where);
+        const TensorFunction f = [&](const std::vector<Tensor>& v) { return x.run(v); };
+        try {
+          if (differentiable(*op, x)) {
+            const GradcheckOptions options{.rtol = c.rtol, .atol = c.atol, .seed = static_cast<u64>(seed)};
+            const GradcheckReport first = gradcheck(f, x.leaves, options);
+            CHECK_MESSAGE(first.passed, first.message);
+            // Second order is layout-blind but for the views themselves: two layouts will do.
+            if (c.second && (layout == MemoryLayout::contiguous || layout == MemoryLayout::permuted || level() == Level::full)) {
+              GradcheckOptions loose = options;
+              loose.rtol = std::max(options.rtol, 1e-5);
+              loose.atol = std::max(options.atol, 1e-7);
+              const GradcheckReport second = gradgradcheck(f, x.leaves, loose);
+              CHECK_MESSAGE(second.passed, "second order: " << second.message);
+            }
+          } else {
+            x.run(x.leaves);
+          }
+          if (c.f32) compare_f32(x);
+        } catch (const std::exception& e) {
+          FAIL_CHECK(where << ": " << e.what());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("op cases: bad inputs give the documented message and change nothing") {
+  for (const BadInput& b : all_bad_inputs()) {
+    const OpInfo* op = find_op(b.op);
+    REQUIRE_MESSAGE(op != nullptr, b.op);
+    const Instance x = instance(op, b.op, b.args, MemoryLayout::contiguous, 0);
+    std::string text = "no error";
+    try {
+      x.run(x.leaves);
+    } catch (const Error& e) {
+      text = e.what();
+    }
+    INFO(b.op);
+    if (b.message.ends_with('*')) CHECK(text.substr(0, b.message.size() - 1) == b.message.substr(0, b.message.size() - 1));
+    else CHECK(text == b.message);
+  }
+}
+
+TEST_CASE("op cases: every op has a case, a bad input and its texts") {
+  std::set<std::string_view> with_case, with_bad, names;
+  for (const OpCase& c : all_cases()) with_case.insert(c.op);
+  for (const BadInput& b : all_bad_inputs()) with_bad.insert(b.op);
+  for (const OpInfo* op : all_ops()) {
+    INFO(op->name);
+    CHECK_MESSAGE(names.insert(op->name).second, "listed twice");
+    CHECK(!op->family.empty());
+    CHECK(!op->doc.empty());
+    CHECK(!op->formula.empty());
+    CHECK(op->schema.substr(0, op->schema.find('(')) == op->name);
+    // Without apply: internal adjoints and in-place forms, which the cases of their partners exercise.
+    if (!op->apply) continue;
+    CHECK_MESSAGE(with_case.contains(op->name), "no case");
+    CHECK_MESSAGE(with_bad.contains(op->name), "no bad input");
+  }
+}
