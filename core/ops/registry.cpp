@@ -9,6 +9,7 @@
   X(kMul)                \
   X(kDiv)                \
   X(kNeg)                \
+  X(kPow)                \
   X(kMaximum)            \
   X(kMinimum)            \
   /* comparison */       \

@@ -50,6 +50,7 @@ CaseArg indices(std::string name, Shape shape, i64 bound);
 CaseArg mask(std::string name, Shape shape);
 // A given tensor (i64 or b8 contents that matter), or any other value.
 CaseArg arg(std::string name, Argument value);
+inline CaseArg arg(std::string name, double value) { return arg(std::move(name), Argument(value)); }
 inline CaseArg arg(std::string name, int value) { return arg(std::move(name), Argument(i64{value})); }
 inline CaseArg arg(std::string name, const char* value) { return arg(std::move(name), Argument(std::string(value))); }
 

@@ -103,8 +103,8 @@ TEST_CASE("op cases: gradcheck, gradgradcheck, layouts, f32") {
   const int seeds = by_level(1, 1, 5);
   for (const OpCase& c : all_cases()) {
     const OpInfo* op = find_op(c.op);
-    REQUIRE_MESSAGE(op != nullptr, c.op);
-    REQUIRE_MESSAGE(op->apply != nullptr, c.op);
+    CHECK_MESSAGE((op && op->apply), c.op << " is not listed, or cannot be called by name");
+    if (!op || !op->apply) continue;
     size_t number = 0;
     for (MemoryLayout layout : kLayouts) {
       if (level() == Level::quick && number++ >= 2) break;
@@ -141,7 +141,8 @@ TEST_CASE("op cases: gradcheck, gradgradcheck, layouts, f32") {
 TEST_CASE("op cases: bad inputs give the documented message and change nothing") {
   for (const BadInput& b : all_bad_inputs()) {
     const OpInfo* op = find_op(b.op);
-    REQUIRE_MESSAGE(op != nullptr, b.op);
+    CHECK_MESSAGE((op && op->apply), b.op << " is not listed, or cannot be called by name");
+    if (!op || !op->apply) continue;
     const Instance x = instance(op, b.op, b.args, MemoryLayout::contiguous, 0);
     std::string text = "no error";
     try {
