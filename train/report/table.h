@@ -11,8 +11,8 @@
 // * The checkpoint is the last one, or the one chosen on validation, for each seed anew. Nothing is chosen on test.
 // * Bold = best mean of the column. † = not distinguishable from it: n >= 3 and the 95 % interval of the difference
 //   contains 0; differences are paired over common seeds, or (pooled) the s.d. is that over the rows of the column.
-// * What makes runs of a column incomparable (other data, steps, preset, masking, length, or any other key of the
-//   config that is no row or column) is a warning that names the runs.
+// * What makes runs of a column incomparable (other data, steps, preset, masking, length, or any other key that decides
+//   a result and is no row or column) is a warning that names the runs.
 #pragma once
 
 #include <optional>
@@ -47,9 +47,6 @@ struct TableOptions {
   std::vector<std::string> extra;  // parameters, seconds, cpu_seconds, tokens_per_s, flops, peak_memory
   std::string reference;           // label of the row for parameter counts; empty: the first one
   bool baselines = true;           // the task's baselines as the first rows
-  // Keys that do not decide the result (config_keys() with in_id = false); differences in them are no warning.
-  // `seed` and `name` never are.
-  std::vector<std::string> ignored_keys;
 };
 
 struct CellRun {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/tensor/error.h"
+#include "train/config/keys.h"
 #include "train/report/escape.h"
 #include "train/report/table_parts.h"
 
@@ -146,9 +147,10 @@ std::string significance(const TableGroup& group, const TableOptions& options) {
 
 std::vector<std::string> warnings_of(const std::vector<ColumnRuns>& columns, const TableOptions& options) {
   std::vector<std::string> warnings;
-  std::set<std::string> settled = {"seed", "name", "preset", "data.split"};  // the last two are among the facts
-  for (const auto* keys : {&options.rows, &options.cols, &options.group_by, &options.ignored_keys})
-    settled.insert(keys->begin(), keys->end());
+  std::set<std::string> settled = {"seed", "preset", "data.split"};  // the last two are among the facts
+  for (const auto* keys : {&options.rows, &options.cols, &options.group_by}) settled.insert(keys->begin(), keys->end());
+  for (const KeyInfo& key : config_keys())
+    if (!key.in_id) settled.insert(key.name);
   for (const ColumnRuns& column : columns) {
     const std::string label = columns.size() > 1 ? column.label : "";
     for (const Fact& fact : facts()) {

@@ -293,9 +293,7 @@ TEST_CASE("table: mixed runs are named") {
   runs[3].result.data.masking = "15 %";
   runs[0].result.stopped_by = "minutes";
   for (LoadedRun& r : runs) r.result.config["log.jsonl"] = r.result.name;
-  TableOptions options = loss_options();
-  options.ignored_keys = {"log.jsonl"};
-  const std::string text = make_table(runs, options);
+  const std::string text = make_table(runs, loss_options());
   CHECK(has(text, "Warning: the runs differ in data: test bbbbbbbb, train aaaaaaaa (a-s0, b-s0, b-s1); test bbbbbbbb, "
                   "train cccccccc (a-s1)"));
   CHECK(has(text, "differ in steps: 900 (a-s0, a-s1, b-s1); 2,000 (b-s0)"));
