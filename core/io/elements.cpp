@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/io/files.h"
 #include "core/io/half.h"
 #include "core/tensor/strided.h"
 
@@ -34,6 +35,7 @@ constexpr std::array<TypeRow, 13> kTypes = {{{"F64", 8, kF64},
 const TypeRow& row_of(FileDType type) { return kTypes[static_cast<size_t>(type)]; }
 
 constexpr size_t kChunk = 1 << 16;
+constexpr size_t kNameLimit = 4096;
 
 // In the file as in memory.
 bool is_native(FileDType type) {
@@ -134,6 +136,14 @@ FileDType file_dtype(DType type) {
     case kI64: return FileDType::I64;
     default: return FileDType::BOOL;
   }
+}
+
+void check_array_name(const ArrayPlace& place, std::string_view name) {
+  if (name.size() > kNameLimit)
+    fail(place.op, "{}: the name {} has {} bytes; at most {} are allowed", place.what, quoted_name(name), name.size(),
+         kNameLimit);
+  if (name.find('\0') != std::string_view::npos)
+    fail(place.op, "{}: the name {} has a NUL character", place.what, quoted_name(name));
 }
 
 i64 checked_bytes(const ArrayPlace& place, FileDType type, const Shape& shape) {

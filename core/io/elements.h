@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/tensor/tensor.h"
 
@@ -21,11 +23,16 @@ WAYMARK_API DType tensor_dtype(FileDType type);
 // Type in which a tensor is written unless another is asked for.
 WAYMARK_API FileDType file_dtype(DType type);
 
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
 // What an array belongs to, for messages: "safetensors: model.safetensors: tensor "a": ...".
 struct ArrayPlace {
   std::string_view op;
   std::string what;
 };
+
+// Error(place) if no reader would take this name of an array: over 4 KiB, or with NUL.
+WAYMARK_API void check_array_name(const ArrayPlace& place, std::string_view name);
 
 // Number of bytes of the array. Error(place) if there are more than 64 axes or the bytes, in the file or as a tensor,
 // exceed 2^63-1. Allocates nothing, so a reader calls it before it believes a shape.

@@ -142,7 +142,8 @@ void save_safetensors(const std::filesystem::path& path, const NamedTensors& ten
   std::vector<Item> items;
   items.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) {
-    check_tensor_name(name, origin);
+    check_array_name({"safetensors", origin}, name);
+    if (name == kMetadataName) fail("safetensors", "{}: no tensor can have the name {}", origin, kMetadataName);
     if (!tensor.defined()) fail("safetensors", "{}: tensor {} is undefined", origin, quoted_name(name));
     const FileDType type = options.floats && tensor.is_floating_point() ? *options.floats : file_dtype(tensor.dtype());
     items.push_back({{.name = name, .dtype = type, .shape = tensor.shape()}, tensor});

@@ -14,7 +14,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/io/elements.h"
@@ -23,7 +22,6 @@
 
 namespace waymark {
 
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 using Metadata = std::map<std::string, std::string>;
 
 // An open file. Copies share it; reading is thread-safe.
@@ -66,7 +64,7 @@ WAYMARK_API SafeTensors load_safetensors(const std::filesystem::path& path);
 WAYMARK_API SafeTensors load_safetensors(Bytes source);
 
 struct SafeTensorsOptions {
-  std::optional<FileDType> floats;  // write f32 and f64 tensors as F16 or BF16; absent: as they are
+  std::optional<FileDType> floats{};  // write f32 and f64 tensors as F16 or BF16; absent: as they are
 };
 
 // Writes the file atomically, larger elements first, then by name: the same tensors always give the same bytes.

@@ -8,7 +8,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kNameLimit = 4096;
 constexpr i64 kNumberLimit = i64{1} << 53;  // above it, numbers are not exact in every reader of JSON
 
 std::optional<FileDType> dtype_by_name(std::string_view name) {
@@ -111,7 +110,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
         if (has_metadata_) refuse("{} appears twice", kMetadataName);
         has_metadata_ = true;
       } else {
-        check_tensor_name(name, origin_);
+        check_array_name({"safetensors", origin_}, name);
         entry_ = {};
         entry_.name = name;
         seen_ = {};
@@ -227,15 +226,6 @@ std::string write_safetensors_header(const std::vector<SafeTensors::Entry>& entr
                        json_text(e.name, "the name", origin), name_of(e.dtype),
                        fmt::join(e.shape.begin(), e.shape.end(), ","), e.begin, e.end);
   return out + "}";
-}
-
-void check_tensor_name(std::string_view name, const std::string& origin) {
-  if (name == kMetadataName) fail("safetensors", "{}: no tensor can have the name {}", origin, kMetadataName);
-  if (name.size() > kNameLimit)
-    fail("safetensors", "{}: the name {} has {} bytes; at most {} are allowed", origin, quoted_name(name), name.size(),
-         kNameLimit);
-  if (name.find('\0') != std::string_view::npos)
-    fail("safetensors", "{}: the name {} has a NUL character", origin, quoted_name(name));
 }
 
 }  // namespace waymark

@@ -18,11 +18,8 @@ inline constexpr std::string_view kMetadataName = "__metadata__";
 // `origin` is the file's name, for messages.
 SafeTensorsHeader parse_safetensors_header(std::string_view text, const std::string& origin);
 
-// Without padding. Entries must have names that check_name accepts.
+// Without padding.
 std::string write_safetensors_header(const std::vector<SafeTensors::Entry>& entries, const Metadata& metadata,
                                      const std::string& origin);
-
-// Error if no reader would accept the name of a tensor.
-void check_tensor_name(std::string_view name, const std::string& origin);
 
 }  // namespace waymark

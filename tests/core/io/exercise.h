@@ -8,8 +8,13 @@ namespace waymark::test {
 
 // True if the file was accepted and read to its end, false after an Error.
 bool exercise_safetensors(std::string bytes);
+bool exercise_npy(std::string bytes);
+// Arrays that would be larger than 2 x file + 1 MiB, which deflate allows, are only looked at.
+bool exercise_npz(std::string bytes);
 
 // The message of reading the file called "f" to its end; empty if it is accepted.
 std::string safetensors_error(std::string bytes);
+std::string npy_error(std::string bytes);
+std::string npz_error(std::string bytes);
 
 }  // namespace waymark::test

@@ -18,4 +18,17 @@ struct SampleFile {
 std::string safetensors_bytes(std::string_view header, std::string_view data = {});
 std::vector<SampleFile> safetensors_samples();
 
+// Magic, version, length, this text, and the data.
+std::string npy_bytes(std::string_view text, std::string_view data = {}, int version = 1);
+std::vector<SampleFile> npy_samples();
+
+// A zip archive of these members, without zip64. `deflate`: compressed.
+struct ZipPart {
+  std::string name;
+  std::string bytes;
+  bool deflate = false;
+};
+std::string zip_bytes(const std::vector<ZipPart>& parts);
+std::vector<SampleFile> npz_samples();
+
 }  // namespace waymark::test

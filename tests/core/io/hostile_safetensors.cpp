@@ -44,7 +44,8 @@ std::vector<SampleFile> safetensors_samples() {
   good("metadata alone", safetensors_bytes(R"({"__metadata__":{"format":"pt","empty":""}})"));
   good("one tensor", safetensors_bytes("{" + a + "}", four));
   good("spaces inside",
-       safetensors_bytes("{ " + a + " , \"b\" :\t{\"shape\":[ ],\"dtype\":\"U8\",\n\"data_offsets\":[4,5]}}", four + "\7"));
+       safetensors_bytes("{ " + a + " , \"b\" :\t{\"shape\":[ ],\"dtype\":\"U8\",\n\"data_offsets\":[4,5]}}",
+                         four + "\7"));
   good("0-d and empty", safetensors_bytes(R"({"s":{"dtype":"F64","shape":[],"data_offsets":[0,8]},)"
                                           R"("e":{"dtype":"I64","shape":[3,0,2],"data_offsets":[8,8]},)"
                                           R"("f":{"dtype":"BF16","shape":[0],"data_offsets":[0,0]}})",

@@ -53,9 +53,9 @@ TEST_CASE("safetensors: what is written is read, bit for bit, whatever the layou
   save_safetensors(path, tensors, {{"format", "pt"}, {"note", "ä \"quoted\"\n"}});
   const SafeTensors file = load_safetensors(path);
   CHECK(file.size() == tensors.size());
-  for (const auto& [name, tensor] : tensors) {
-    CAPTURE(std::string(name));
-    CHECK(difference(file.get(name), tensor) == "");
+  for (const auto& item : tensors) {
+    CAPTURE(item.first);
+    CHECK(difference(file.get(item.first), item.second) == "");
   }
   CHECK(file.metadata() == Metadata{{"format", "pt"}, {"note", "ä \"quoted\"\n"}});
   CHECK(file.origin() == path.string());
