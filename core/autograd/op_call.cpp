@@ -87,6 +87,11 @@ std::vector<i64> OpCall::list(std::string_view name, std::optional<std::vector<i
   if (const auto* v = std::get_if<i64>(a)) return {*v};
   wrong(name, "list of integers");
 }
+std::vector<std::vector<i64>> OpCall::lists(std::string_view name) {
+  const Argument& a = need(name, "list of lists of integers");
+  if (const auto* v = std::get_if<std::vector<std::vector<i64>>>(&a)) return *v;
+  wrong(name, "list of lists of integers");
+}
 std::vector<double> OpCall::numbers(std::string_view name) {
   const Argument& a = need(name, "list of numbers");
   if (const auto* v = std::get_if<std::vector<double>>(&a)) return *v;

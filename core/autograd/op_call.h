@@ -16,7 +16,7 @@ namespace waymark {
 using IndexArgument = std::variant<i64, Slice, NoneIndex, EllipsisIndex, Tensor>;
 
 using Argument = std::variant<std::monostate, bool, i64, double, std::string, std::vector<i64>, std::vector<double>,
-                              Tensor, std::vector<Tensor>, std::vector<IndexArgument>>;
+                              std::vector<std::vector<i64>>, Tensor, std::vector<Tensor>, std::vector<IndexArgument>>;
 
 class WAYMARK_API OpCall {
  public:
@@ -36,6 +36,7 @@ class WAYMARK_API OpCall {
   bool flag(std::string_view name, std::optional<bool> fallback = {});
   std::string word(std::string_view name, std::optional<std::string> fallback = {});
   std::vector<i64> list(std::string_view name, std::optional<std::vector<i64>> fallback = {});
+  std::vector<std::vector<i64>> lists(std::string_view name);  // tensordot's pair of dims
   std::vector<double> numbers(std::string_view name);
   Dims dims(std::string_view name);  // absent or null: all
   std::optional<DType> dtype(std::string_view name);
