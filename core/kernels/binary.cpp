@@ -66,7 +66,7 @@ WAYMARK_COMPARE(b8, bool)
   WAYMARK_BINARY_LOOP(gelu_backward_##S, T, T, a * vmath::gelu_derivative(b))                              \
   WAYMARK_BINARY_LOOP(gelu_tanh_backward_##S, T, T, a * vmath::gelu_tanh_derivative(b))                    \
   WAYMARK_BINARY_LOOP(silu_backward_##S, T, T, a * vmath::silu_derivative(b))                              \
-  WAYMARK_BINARY_LOOP(abs_backward_##S, T, T, b > T(0) ? a : b < T(0) ? -a : b == T(0) ? T(0) * a : b)
+  WAYMARK_BINARY_LOOP(abs_backward_##S, T, T, b > T(0) ? a : b < T(0) ? -a : T(0) * a)
 WAYMARK_BACKWARD(f32, float)
 WAYMARK_BACKWARD(f64, double)
 

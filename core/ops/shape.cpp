@@ -181,10 +181,10 @@ Tensor expand(Arg x, const Shape& size) {
 
 extern constexpr OpInfo kSlice{
     .name = "slice", .family = "shape", .doc = "every step-th index of one axis, from start to stop",
-    .schema = "slice(Tensor input, int dim, int? start=None, int? stop=None, int step=1) -> Tensor",
+    .schema = "slice(Tensor input, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
     .formula = "y = x[start:stop:step]", .rule = "dx = 0 with g added at start:stop:step", .saves = {{"shape", For{0}}},
     .view = true, .apply = [](OpCall& c) {
-      c.result(slice(c.tensor("input"), c.integer("dim", 0), c.integer("start", kNoBound), c.integer("stop", kNoBound),
+      c.result(slice(c.tensor("input"), c.integer("dim", 0), c.integer("start", kNoBound), c.integer("end", kNoBound),
                      c.integer("step", 1)));
     }};
 extern constexpr OpInfo kSelect{

@@ -18,7 +18,7 @@ OP_CASES(shape_cases) {
   op_case("expand", {input({3, 1}), arg("size", List{2, 3, 4})});
   op_case("expand", {input({3, 1}), arg("size", List{-1, 0})});
   bad_input("expand", "expand: [2, 3] does not expand to [4, 3] (axis -2: 2 to 4)", {input({2, 3}), arg("size", List{4, 3})});
-  op_case("slice", {input({5, 3}), arg("dim", 0), arg("start", 1), arg("stop", 4)});
+  op_case("slice", {input({5, 3}), arg("dim", 0), arg("start", 1), arg("end", 4)});
   op_case("slice", {input({5, 3}), arg("dim", 0), arg("step", -2)});
   op_case("slice", {input({5, 3}), arg("dim", 1), arg("start", 7)});
   bad_input("slice", "slice: step 0 is not allowed", {input({3}), arg("step", 0)});
