@@ -21,6 +21,7 @@
 
 #if defined(WAYMARK_BACKEND_TBB)
 #include <tbb/blocked_range.h>
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 #elif defined(WAYMARK_BACKEND_THREADS)
@@ -59,6 +60,7 @@ int usable_cores() {
   return cores;
 }
 
+constexpr int kMaxThreads = 1024;
 std::atomic<int> threads{0};
 std::atomic<i64> regions{0};
 thread_local bool inside_region = false;
@@ -73,6 +75,9 @@ struct RegionFlag {
 
 constexpr const char* kBackend = "tbb";
 tbb::task_arena& arena() {
+  // TBB allows no more workers than cores unless told; more threads than cores are legal here (tests use them).
+  [[maybe_unused]] static auto* const allowed =
+      new tbb::global_control(tbb::global_control::max_allowed_parallelism, kMaxThreads);
   static auto* const immortal = new tbb::task_arena(num_threads());
   return *immortal;
 }
@@ -154,7 +159,7 @@ int num_threads() {
 }
 
 void set_num_threads(int n) {
-  if (n < 1) fail("set_num_threads", "{} threads: at least one is needed", n);
+  if (n < 1 || n > kMaxThreads) fail("set_num_threads", "{} threads: 1 to {} are allowed", n, kMaxThreads);
   if (n == num_threads()) return;
   threads.store(n);
   resize_backend(n);

@@ -17,7 +17,7 @@ namespace waymark {
 // Elements below which an elementwise loop is not worth a second thread.
 inline constexpr i64 kGrain = 32768;
 
-// Default: the smaller of the cores in the affinity mask and the cgroup quota. n >= 1, else Error.
+// Default: the smaller of the cores in the affinity mask and the cgroup quota. 1 to 1024, else Error.
 WAYMARK_API void set_num_threads(int n);
 WAYMARK_API int num_threads();
 // "tbb", "threads" or "serial"
