@@ -41,6 +41,8 @@ bool nothing_recorded(std::initializer_list<const Tensor*> inputs);
 
 // t, contiguous (a copy if it is not), without history.
 Tensor contiguous_value(const Tensor& t);
+// Σ over these axes (sorted, wrapped), pairwise; the same bits for any number of threads. reduce.cpp
+Tensor sum_value(const Tensor& x, const std::vector<int>& dims, bool keepdim);
 // t with strides of 0 where it repeats, as a view of exactly `shape`.
 Tensor expand_value(const Tensor& t, const Shape& shape);
 

@@ -2,6 +2,7 @@
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
 #include "core/ops/inplace.h"
+#include "core/ops/matmul.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
@@ -32,6 +33,19 @@ Tensor Tensor::tanh(Loc loc) const { return waymark::tanh(SELF); }
 Tensor Tensor::sigmoid(Loc loc) const { return waymark::sigmoid(SELF); }
 Tensor Tensor::clamp(std::optional<Scalar> min, std::optional<Scalar> max, Loc loc) const {
   return waymark::clamp(SELF, min, max);
+}
+
+Tensor Tensor::matmul(const Tensor& o, Loc loc) const { return waymark::matmul(SELF, Arg(o, loc)); }
+Tensor Tensor::mm(const Tensor& o, Loc loc) const { return waymark::mm(SELF, Arg(o, loc)); }
+Tensor Tensor::bmm(const Tensor& o, Loc loc) const { return waymark::bmm(SELF, Arg(o, loc)); }
+Tensor Tensor::mv(const Tensor& vec, Loc loc) const { return waymark::mv(SELF, Arg(vec, loc)); }
+Tensor Tensor::dot(const Tensor& o, Loc loc) const { return waymark::dot(SELF, Arg(o, loc)); }
+Tensor Tensor::outer(const Tensor& o, Loc loc) const { return waymark::outer(SELF, Arg(o, loc)); }
+Tensor Tensor::addmm(const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha, Loc loc) const {
+  return waymark::addmm(SELF, Arg(a, loc), Arg(b, loc), beta, alpha);
+}
+Tensor Tensor::baddbmm(const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha, Loc loc) const {
+  return waymark::baddbmm(SELF, Arg(a, loc), Arg(b, loc), beta, alpha);
 }
 
 Tensor Tensor::to(DType dtype, Loc loc) const { return waymark::to(SELF, dtype); }

@@ -63,6 +63,17 @@
   X(kSlice)              \
   X(kSelect)             \
   X(kEmbedWindow)        \
+  /* matmul */           \
+  X(kMatmul)             \
+  X(kMm)                 \
+  X(kBmm)                \
+  X(kMv)                 \
+  X(kDot)                \
+  X(kOuter)              \
+  X(kAddmm)              \
+  X(kBaddbmm)            \
+  X(kLinear)             \
+  X(kLinearPacked)       \
   /* inplace */          \
   X(kAddInplace)         \
   X(kSubInplace)         \

@@ -155,6 +155,17 @@ Tensor alias(const Tensor& t, const Shape& shape, const Shape& strides, i64 offs
   return out;
 }
 
+Tensor tensor_in_block(const Intrusive<Block>& block, DType dtype, const Shape& shape, const Shape& strides, i64 offset) {
+  const i64 size = size_of(dtype), numel = checked_numel("tensor_in_block", shape, size);
+  const auto [low, high] = reach_of(shape, strides, 0);
+  const i64 used = numel ? high + 1 : 0;
+  if (offset < 0 || (numel && low < 0) || used > block->bytes() / size - offset)
+    fail("tensor_in_block", "{} with strides {} and offset {} does not fit into a block of {} bytes", shape, strides, offset,
+         block->bytes());
+  return Tensor(Intrusive<TensorImpl>(new (small_allocate(sizeof(TensorImpl))) TensorImpl(
+      Storage::part_of(block, offset * size, used * size), dtype, shape, strides, 0)));
+}
+
 Overlap overlap_of(const Tensor& a, const Tensor& b) {
   const TensorImpl &x = *a.impl(), &y = *b.impl();
   if (x.numel == 0 || y.numel == 0) return Overlap::none;

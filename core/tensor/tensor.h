@@ -166,6 +166,10 @@ WAYMARK_API Tensor make_empty_like(const Tensor& like, DType dtype);
 // Another view of the same storage, without history. Error if an element lies outside the storage.
 WAYMARK_API Tensor alias(const Tensor& t, const Shape& shape, const Shape& strides, i64 offset);
 inline Tensor alias(const Tensor& t) { return alias(t, t.shape(), t.strides(), t.offset()); }
+// A tensor on a part of a shared block, with a Storage of its own: parameters that lie flat in memory, column windows of
+// one product. Changing one in place does not raise the version of another. offset: elements from the block's start.
+// Strides >= 0. Error if it does not fit.
+WAYMARK_API Tensor tensor_in_block(const Intrusive<Block>& block, DType dtype, const Shape& shape, const Shape& strides, i64 offset);
 // Two tensors share memory: none, full (same view), or partial (also where it cannot be decided cheaply).
 enum class Overlap : u8 { none, full, partial };
 WAYMARK_API Overlap overlap_of(const Tensor& a, const Tensor& b);
