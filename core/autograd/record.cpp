@@ -57,6 +57,9 @@ std::string AutogradMeta::footer() const {
 
 void set_name(const Tensor& t, std::string name) { ensure_meta(t).name = std::move(name); }
 
+// Not inline: g++ 12 takes the moved variant for uninitialised where it sees through the call.
+void Attrs::operator()(std::string_view name, AttrValue value) { list_.emplace_back(name, std::move(value)); }
+
 SavedTensor Saver::extra(SaveKind kind, const Tensor& t) {
   if (!t.defined()) return {};
   node_.saved.emplace_back(Saved{.kind = kind, .index = 0, .version = t.version(), .bytes = bytes_of(*t.impl()),

@@ -22,9 +22,9 @@
 namespace waymark {
 
 using AttrValue = std::variant<bool, i64, double, std::string, std::vector<i64>>;
-class Attrs {
+class WAYMARK_API Attrs {
  public:
-  void operator()(std::string_view name, AttrValue value) { list_.emplace_back(name, std::move(value)); }
+  void operator()(std::string_view name, AttrValue value);
   const std::vector<std::pair<std::string, AttrValue>>& list() const { return list_; }
 
  private:

@@ -184,6 +184,13 @@ void fill_into(const Tensor& target, const Scalar& v) {
   });
 }
 
+Tensor history_before(const Tensor& x) {
+  Tensor old = alias(x);
+  Edge edge = edge_of(x);
+  if (edge.node) ensure_meta(old).history = std::move(edge);
+  return old;
+}
+
 bool nothing_recorded(std::initializer_list<const Tensor*> inputs) {
   if (!grad_enabled()) return true;
   for (const Tensor* t : inputs)

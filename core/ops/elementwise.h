@@ -36,6 +36,9 @@ void unary_into(kernels::Unary loop, const Tensor& target, const Tensor& x, std:
 void copy_into(const Tensor& target, const Tensor& source);
 void fill_into(const Tensor& target, const Scalar& v);
 
+// x as it was, for the edge of an in-place op's node: an alias with x's history. (x itself will be its output.)
+Tensor history_before(const Tensor& x);
+
 // True if recording would keep nothing of these inputs: then an rvalue input's buffer may take the result.
 bool nothing_recorded(std::initializer_list<const Tensor*> inputs);
 

@@ -20,14 +20,6 @@ void check_target(std::string_view op, const Tensor& x, DType operand, const Sha
     fail_at(loc, op, "the target {} cannot take a result of shape {}", x.shape(), broadcast_shapes(op, x.shape(), shape));
 }
 
-// A tensor with x's values, layout and history, for the edge of the new node: x itself will be the output.
-Tensor before(const Tensor& x) {
-  Tensor old = alias(x);
-  Edge edge = edge_of(x);
-  if (edge.node) ensure_meta(old).history = std::move(edge);
-  return old;
-}
-
 }  // namespace
 
 #define WAYMARK_INPLACE(K, NAME, FORMULA, RULE)                                                                 \
@@ -47,7 +39,7 @@ const Tensor& add_scaled(const OpInfo& op, const Tensor& x, const Arg& b, double
   check_defined(op.name, b);
   check_inplace(op.name, x, {b});
   check_target(op.name, x, promote(x, *b), b->shape(), b.loc());
-  const Tensor old = before(x);
+  const Tensor old = history_before(x);
   if (factor == 1) binary_into(op.name, Binary::add, x, x, *b);
   else if (factor == -1) binary_into(op.name, Binary::sub, x, x, *b);
   else binary_into(op.name, Binary::add, x, x, binary_value(op.name, Binary::mul, b, factor, x.dtype()));
@@ -66,7 +58,7 @@ const Tensor& scalar_op(const OpInfo& op, Binary loop, const Tensor& x, const Sc
   check_inplace(op.name, x, {target});
   const DType dtype = loop == Binary::div ? to_float(promote(x, v)) : promote(x, v);
   check_target(op.name, x, dtype, x.shape(), loc);
-  const Tensor old = before(x);
+  const Tensor old = history_before(x);
   copy_into(x, binary_value(op.name, loop, target, v, x.dtype()));
   record_inplace(op, x, {Arg(old, loc)}, [&](Saver&) {
     return [rule](Tensor g, const Need&) -> Grads { return {rule(std::move(g))}; };
@@ -97,7 +89,7 @@ const Tensor& mul_(const Tensor& x, Arg other) {
   check_target("mul_", x, promote(x, *other), other->shape(), other.loc());
   // The rule for the operand reads x as it was, which is about to be overwritten.
   const bool keep = grad_enabled() && edge_of(*other).wanted();
-  Tensor old = before(x);
+  Tensor old = history_before(x);
   if (keep) {
     Tensor copy = contiguous_value(make_empty_like(x, x.dtype()));
     copy_into(copy, x);
@@ -118,7 +110,7 @@ const Tensor& div_(const Tensor& x, Arg other) {
   check_defined("div_", other);
   check_inplace("div_", x, {other});
   check_target("div_", x, to_float(promote(x, *other)), other->shape(), other.loc());
-  const Tensor old = before(x);
+  const Tensor old = history_before(x);
   binary_into("div_", Binary::div, x, x, *other);
   record_inplace(kDivInplace, x, {Arg(old, other.loc()), other}, [&](Saver& s) {
     return [b = s.input(1), y = s.output(0, s.needs(1))](Tensor g, const Need& need) -> Grads {
@@ -131,7 +123,7 @@ const Tensor& div_(const Tensor& x, Arg other) {
 
 const Tensor& fill_(const Tensor& x, Scalar value, Loc loc) {
   check_inplace("fill_", x, {Arg(x, loc)});
-  const Tensor old = before(x);
+  const Tensor old = history_before(x);
   fill_into(x, value);
   record_inplace(kFillInplace, x, {Arg(old, loc)}, [](Saver&) {
     return [](Tensor g, const Need&) -> Grads { return {mul(std::move(g), 0)}; };
@@ -145,7 +137,7 @@ const Tensor& copy_(const Tensor& x, Arg source) {
   if (x.defined() && overlap_of(x, *source) == Overlap::full) return x;  // onto itself: nothing to do, same version
   check_inplace("copy_", x, {source});
   check_target("copy_", x, x.dtype(), source->shape(), source.loc());  // any dtype converts
-  const Tensor old = before(x);
+  const Tensor old = history_before(x);
   copy_into(x, *source);
   record_inplace(kCopyInplace, x, {Arg(old, source.loc()), source}, [](Saver&) {
     return [](Tensor g, const Need& need) -> Grads { return {need[0] ? mul(g, 0) : Tensor(), need[1] ? g : Tensor()}; };

@@ -4,6 +4,7 @@
 #include "core/ops/inplace.h"
 #include "core/ops/matmul.h"
 #include "core/ops/pointwise.h"
+#include "core/ops/random_ops.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 
@@ -83,5 +84,26 @@ const Tensor& Tensor::div_(Scalar o, Loc loc) const { return waymark::div_(*this
 const Tensor& Tensor::fill_(Scalar v, Loc loc) const { return waymark::fill_(*this, v, loc); }
 const Tensor& Tensor::zero_(Loc loc) const { return waymark::zero_(*this, loc); }
 const Tensor& Tensor::copy_(const Tensor& source, Loc loc) const { return waymark::copy_(*this, Arg(source, loc)); }
+
+Tensor Tensor::new_empty(const Shape& shape, std::optional<DType> t) const { return empty(shape, t.value_or(dtype())); }
+Tensor Tensor::new_zeros(const Shape& shape, std::optional<DType> t) const { return zeros(shape, t.value_or(dtype())); }
+Tensor Tensor::new_ones(const Shape& shape, std::optional<DType> t) const { return ones(shape, t.value_or(dtype())); }
+Tensor Tensor::new_full(const Shape& shape, Scalar v, std::optional<DType> t) const { return full(shape, v, t.value_or(dtype())); }
+Tensor Tensor::bernoulli(std::optional<double> p, Loc loc) const {
+  return p ? waymark::bernoulli(SELF, *p) : waymark::bernoulli(SELF);
+}
+Tensor Tensor::multinomial(i64 n, bool replacement, Loc loc) const { return waymark::multinomial(SELF, n, replacement); }
+const Tensor& Tensor::uniform_(double low, double high, std::string_view stream, Loc loc) const {
+  return waymark::uniform_(*this, low, high, stream, loc);
+}
+const Tensor& Tensor::normal_(double mean, double std, std::string_view stream, Loc loc) const {
+  return waymark::normal_(*this, mean, std, stream, loc);
+}
+const Tensor& Tensor::bernoulli_(double p, std::string_view stream, Loc loc) const {
+  return waymark::bernoulli_(*this, p, stream, loc);
+}
+const Tensor& Tensor::exponential_(double lambd, std::string_view stream, Loc loc) const {
+  return waymark::exponential_(*this, lambd, stream, loc);
+}
 
 }  // namespace waymark

@@ -2,6 +2,32 @@
 
 // One line per op, by family. A new op stands in its family's file and here.
 #define WAYMARK_OPS(X)   \
+  /* create */           \
+  X(kEmpty)              \
+  X(kZeros)              \
+  X(kOnes)               \
+  X(kFull)               \
+  X(kEye)                \
+  X(kArange)             \
+  X(kLinspace)           \
+  X(kLogspace)           \
+  X(kTrilIndices)        \
+  X(kTriuIndices)        \
+  X(kScalarTensor)       \
+  /* random */           \
+  X(kRand)               \
+  X(kRandn)              \
+  X(kGumbel)             \
+  X(kNormal)             \
+  X(kRandint)            \
+  X(kRandperm)           \
+  X(kBernoulli)          \
+  X(kMultinomial)        \
+  X(kUniformInplace)     \
+  X(kNormalInplace)      \
+  X(kBernoulliInplace)   \
+  X(kExponentialInplace) \
+  X(kTruncNormalInplace) \
   /* arithmetic */       \
   X(kAdd)                \
   X(kSub)                \
