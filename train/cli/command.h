@@ -22,6 +22,8 @@ struct OptionInfo {
   ArgumentType type = ArgumentType::text;
   std::vector<std::string> choices = {};  // the only values, if any
   bool repeats = false;                   // may be given several times
+  bool value_may_lack = false;            // --resume [PATH]: a value follows unless it begins with - or is a .toml file
+  int values = 1;                         // how many words follow
 };
 
 struct PositionalInfo {
@@ -41,11 +43,14 @@ class Arguments {
   std::vector<std::string> all(std::string_view option) const;
   i64 count(std::string_view option) const;
   const std::vector<std::string>& positionals() const { return positionals_; }
+  // The whole call, quoted so that it can be pasted into a shell.
+  const std::string& command_line() const { return command_line_; }
 
  private:
   friend struct Parser;
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
   std::vector<std::string> positionals_;
+  std::string command_line_;
 };
 
 struct Command {

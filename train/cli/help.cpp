@@ -17,10 +17,13 @@ int run(const Arguments& arguments) {
     fmt::print("{}Topics: {}, or the name of any one of them.\n", overview(), topics);
     return 0;
   }
-  const auto text = topic_text(words[0]);
+  const bool op = words[0] == "op" && words.size() == 2;
+  if (words.size() == 2 && !op) throw ConfigError({{"", fmt::format("unexpected argument {}", nn::printable(words[1]))}});
+  const std::string& name = words.back();
+  const auto text = op ? op_topic(name) : topic_text(name);
   if (!text)
-    throw ConfigError({{"", fmt::format("there is no help on {}.{}", nn::printable(words[0]),
-                                        nn::did_you_mean(words[0], topic_names()))}});
+    throw ConfigError({{"", fmt::format("there is no help on {}{}.{}", op ? "op " : "", nn::printable(name),
+                                        nn::did_you_mean(name, op ? op_names() : topic_names()))}});
   fmt::print("{}", *text);
   return 0;
 }
@@ -29,9 +32,9 @@ int run(const Arguments& arguments) {
 
 Command help_command() {
   return {"help", "explain a command, an encoding, an attention, a task, a config key, ...",
-          {{"TOPIC", "a topic or a name; without it: the commands", 0, 1}},
+          {{"TOPIC", "a topic, a name, or op NAME; without it: the commands", 0, 2}},
           {},
-          {"waymark help encodings", "waymark help huang-m4", "waymark help keys"},
+          {"waymark help encodings", "waymark help huang-m4", "waymark help op matmul", "waymark help keys"},
           run};
 }
 

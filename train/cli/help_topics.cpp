@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/ops/registry.h"
 #include "train/cli/command.h"
 #include "train/cli/text_layout.h"
 #include "train/config/keys.h"
@@ -84,6 +85,40 @@ std::string keys_text(std::string_view table) {
   return out;
 }
 
+// Ops ----------------------------------------------------------------------------------------------------------------
+
+std::string ops_text() {
+  std::string out = "Ops of the engine; waymark help op NAME shows one\n";
+  std::string_view family = "?";
+  std::vector<Row> rows;
+  auto flush = [&] {
+    if (!rows.empty()) out += fmt::format("\n{}\n", family) + columns(rows);
+    rows.clear();
+  };
+  for (const OpInfo* op : all_ops()) {
+    if (op->family != family) flush();
+    family = op->family;
+    rows.push_back({std::string(op->name), std::string(op->doc)});
+  }
+  flush();
+  return out;
+}
+
+std::string op_text(const OpInfo& op) {
+  std::vector<Row> rows = {{"schema", std::string(op.schema)}, {"value", std::string(op.formula)}};
+  rows.push_back({op.rule.differentiable() ? "gradient" : "no gradient", std::string(op.rule.text())});
+  std::string saves;
+  for (const SaveText& save : op.saves) {
+    if (!saves.empty()) saves += ", ";
+    saves += save.what;
+  }
+  if (!saves.empty()) rows.push_back({"keeps", saves});
+  if (!op.kinks.empty()) rows.push_back({"kinks", std::string(op.kinks)});
+  if (op.view) rows.push_back({"view", "the result shares the storage of its input"});
+  if (!op.twin.empty()) rows.push_back({"twin", std::string(op.twin)});
+  return fmt::format("{}: {}\n\n", op.name, op.doc) + columns(rows);
+}
+
 bool is_key_table(std::string_view name) {
   for (const KeyInfo& key : config_keys())
     if (key.name.size() > name.size() && key.name[name.size()] == '.' && key.name.substr(0, name.size()) == name)
@@ -97,11 +132,13 @@ std::vector<std::string> help_topics() {
   std::vector<std::string> topics;
   for (const SpecTopic& topic : spec_topics()) topics.push_back(topic.name);
   topics.push_back("keys");
+  topics.push_back("ops");
   return topics;
 }
 
 std::optional<std::string> topic_text(std::string_view name) {
   if (name == "keys") return keys_text("");
+  if (name == "ops") return ops_text();
   for (const Command& command : commands())
     if (command.name == name) return command_help(command);
   std::string out;
@@ -118,8 +155,19 @@ std::optional<std::string> topic_text(std::string_view name) {
   }
   if (const KeyInfo* key = find_key(name)) add(fmt::format("{}: {}\n", key->name, key_row(*key)));
   if (is_key_table(name)) add(keys_text(name));
+  if (const OpInfo* op = find_op(name)) add(op_text(*op));
   if (out.empty()) return std::nullopt;
   return out;
+}
+
+std::optional<std::string> op_topic(std::string_view name) {
+  const OpInfo* op = find_op(name);
+  return op ? std::optional(op_text(*op)) : std::nullopt;
+}
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const OpInfo* op : all_ops()) names.emplace_back(op->name);
+  return names;
 }
 
 std::vector<std::string> topic_names() {
@@ -130,6 +178,7 @@ std::vector<std::string> topic_names() {
     for (const auto& [alias, spec] : topic.tables->aliases()) names.push_back(alias);
   }
   for (const KeyInfo& key : config_keys()) names.push_back(key.name);
+  for (const OpInfo* op : all_ops()) names.emplace_back(op->name);
   return names;
 }
 

@@ -12,6 +12,9 @@ namespace waymark::train::cli {
 std::vector<std::string> help_topics();
 // Text of a topic or of the name of any one thing; nothing if there is no such name.
 std::optional<std::string> topic_text(std::string_view topic);
+// Text of `help op NAME`; an op may have the name of something else (help learned, help op where).
+std::optional<std::string> op_topic(std::string_view name);
+std::vector<std::string> op_names();
 // Every name that topic_text knows, for suggestions.
 std::vector<std::string> topic_names();
 

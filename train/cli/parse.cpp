@@ -23,6 +23,18 @@ const OptionInfo* find_option(const Command& command, std::string_view key) {
   return nullptr;
 }
 
+// 'x y' for words that a shell would take apart.
+std::string shell_quoted(const std::string& word) {
+  const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=+,:@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string out = "'";
+  for (char c : word) {
+    if (c == '\'') out += "'\\''";
+    else out += c;
+  }
+  return out + "'";
+}
+
 template <class T> bool parses(const std::string& text) {
   T value{};
   const char* last = text.data() + text.size();
@@ -37,7 +49,10 @@ struct Parser {
   Problems& problems;
   Arguments arguments = {};
 
-  Arguments parse(const std::vector<std::string>& words) {
+  Arguments parse(const std::vector<std::string>& given) {
+    arguments.command_line_ = "waymark " + command.name;
+    for (const std::string& word : given) arguments.command_line_ += " " + shell_quoted(word);
+    const std::vector<std::string> words = with_lacking_values(given);
     CLI::App app;
     app.set_help_flag("");
     app.allow_extras();
@@ -49,8 +64,8 @@ struct Parser {
         if (option.value.empty()) {
           app.add_flag(option.name, flags[key], "");
         } else {
-          // One value for each time it is given: a list would swallow the words behind it.
-          app.add_option(option.name, values[key], "")->type_size(1)->expected(1)->allow_extra_args(false)->multi_option_policy(
+          // A fixed number of values each time it is given: a list would swallow the words behind it.
+          app.add_option(option.name, values[key], "")->type_size(1)->expected(option.values)->allow_extra_args(false)->multi_option_policy(
               CLI::MultiOptionPolicy::TakeAll);
         }
       }
@@ -72,6 +87,21 @@ struct Parser {
   }
 
  private:
+  // --resume PATH becomes --resume=PATH, and --resume alone --resume= : CLI11 would take the next word in any case.
+  std::vector<std::string> with_lacking_values(const std::vector<std::string>& given) const {
+    std::vector<std::string> words;
+    for (size_t i = 0; i < given.size(); ++i) {
+      words.push_back(given[i]);
+      const OptionInfo* option = find_option(command, given[i]);
+      if (!option || !option->value_may_lack) continue;
+      words.back() += '=';
+      const bool follows = i + 1 < given.size() && given[i + 1].rfind('-', 0) != 0 &&
+                           !(given[i + 1].size() > 5 && given[i + 1].rfind(".toml") == given[i + 1].size() - 5);
+      if (follows) words.back() += given[++i];
+    }
+    return words;
+  }
+
   std::string missing_value(const std::vector<std::string>& words, const std::string& otherwise) const {
     for (const std::string& word : words)
       if (const OptionInfo* option = find_option(command, word); option && otherwise.find(word) != std::string::npos)
@@ -117,8 +147,9 @@ struct Parser {
   void check_values() {
     for (const auto& [key, list] : arguments.values_) {
       const OptionInfo& option = *find_option(command, key);
-      if (list.size() > 1 && !option.repeats && !option.value.empty())
-        problems.push_back({key, fmt::format("given {} times", list.size())});
+      const size_t times = list.size() / static_cast<size_t>(option.values);
+      if (times > 1 && !option.repeats && !option.value.empty())
+        problems.push_back({key, fmt::format("given {} times", times)});
       for (const std::string& value : list) check_value(option, key, value);
     }
   }

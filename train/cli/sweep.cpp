@@ -1,0 +1,62 @@
+// waymark sweep CONFIG... --set KEY=A,B --seeds 0..4
+#include <filesystem>
+
+#include "train/cli/config_options.h"
+#include "train/cli/requests.h"
+
+namespace waymark::train::cli {
+
+namespace {
+
+SweepRequest request_of(const Arguments& arguments) {
+  Problems problems;
+  const std::vector<std::string>& files = arguments.positionals();
+  const std::vector<Source> sources = read_files(files, problems);
+  std::vector<Override> overrides = config_overrides(arguments, problems);
+  // Every option may list several values here; paths and words of the program itself are one.
+  for (Override& o : overrides) o.is_text = o.key == "data.dir" || o.key == "log.progress";
+  SweepRequest request;
+  request.cells = expand_sweep(sources, overrides, arguments.text("--seeds"), arguments.has("--strict"), problems);
+  request.jobs = arguments.integer("--jobs", 1);
+  if (request.jobs < 1 || request.jobs > 1024) problems.push_back({"--jobs", "must be 1..1024"});
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  const std::string stem = files.empty() ? "sweep" : std::filesystem::path(files.front()).stem().string();
+  request.out = arguments.has("--out") ? arguments.text("--out") : "sweeps/" + stem;
+  request.rerun = arguments.text("--rerun");
+  request.fail_fast = arguments.has("--fail-fast");
+  request.list = arguments.has("--list") || arguments.has("--dry-run");
+  request.quiet = arguments.has("--quiet");
+  request.verbose = arguments.has("--verbose");
+  request.command_line = arguments.command_line();
+  return request;
+}
+
+}  // namespace
+
+Command sweep_command(std::function<int(const SweepRequest&)> run) {
+  Command command;
+  command.name = "sweep";
+  command.summary = "train every combination of values and seeds; run again, it does what is missing";
+  command.positionals = {{"CONFIG", "TOML files; [sweep] in them says axes, cases and seeds", 0, -1}};
+  command.options = config_options();
+  const std::vector<OptionInfo> own = {
+      {"--seeds", "LIST", "seeds of every combination: 0..4, or 0,3,7", "those of the file"},
+      {"-j,--jobs", "N", "runs at the same time; the threads are shared out", "1", ArgumentType::integer},
+      {"--out", "DIR", "folder of the sweep", "sweeps/<file>"},
+      {"--rerun", "WHICH", "runs to do again", "", ArgumentType::text, {"failed", "all"}},
+      {"--fail-fast", "", "a failed run stops the others", ""},
+      {"--strict", "", "pairs that the judge refuses are problems", ""},
+      {"--list", "", "print the plan and stop; so does --dry-run", ""},
+      {"--dry-run", "", "print the plan and stop", ""},
+  };
+  command.options.insert(command.options.end(), own.begin(), own.end());
+  command.examples = {"waymark sweep base.toml --set model.position=none,rope,'huang-m4(clip=8)' --seeds 0..2 -j 2 --out sweeps/a",
+                      "waymark sweep base.toml --list"};
+  command.details =
+      "Commas at top level separate values; commas inside brackets and quotes do not: a pattern of layers\n"
+      "is written in quotes, --set 'model.position=\"[rope]*3, none\",rope'.\n";
+  command.run = [run = std::move(run)](const Arguments& arguments) { return run(request_of(arguments)); };
+  return command;
+}
+
+}  // namespace waymark::train::cli
