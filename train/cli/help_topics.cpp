@@ -66,7 +66,7 @@ std::string key_row(const KeyInfo& key) {
 }
 
 std::string keys_text(std::string_view table) {
-  std::string out = "Keys of a config; * = does not decide the result, so it is no part of the run id\n";
+  std::string out = "keys of a config; * = does not decide the result, so it is no part of the run id\n";
   std::string section = "?";
   std::vector<Row> rows;
   auto flush = [&] {
@@ -88,7 +88,7 @@ std::string keys_text(std::string_view table) {
 // Ops ----------------------------------------------------------------------------------------------------------------
 
 std::string ops_text() {
-  std::string out = "Ops of the engine; waymark help op NAME shows one\n";
+  std::string out = "ops of the engine; waymark help op NAME shows one\n";
   std::string_view family = "?";
   std::vector<Row> rows;
   auto flush = [&] {

@@ -2,6 +2,7 @@
 // all problems are reported at once and in our words.
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
 
 #include "nn/spec/suggest.h"
@@ -22,6 +23,8 @@ const OptionInfo* find_option(const Command& command, std::string_view key) {
       if (key_of(option) == key) return &option;
   return nullptr;
 }
+
+constexpr const char* kNoValue = "\x01";
 
 // 'x y' for words that a shell would take apart.
 std::string shell_quoted(const std::string& word) {
@@ -77,8 +80,10 @@ struct Parser {
       problems.push_back({"", missing_value(words, e.what())});
       return arguments;
     }
-    for (auto& [key, list] : values)
+    for (auto& [key, list] : values) {
+      std::replace(list.begin(), list.end(), std::string(kNoValue), std::string());
       if (!list.empty()) arguments.values_[key] = std::move(list);
+    }
     for (const auto& [key, count] : flags)
       if (count > 0) arguments.values_[key] = std::vector<std::string>(count);
     sort_extras(app.remaining());
@@ -97,7 +102,7 @@ struct Parser {
       words.back() += '=';
       const bool follows = i + 1 < given.size() && given[i + 1].rfind('-', 0) != 0 &&
                            !(given[i + 1].size() > 5 && given[i + 1].rfind(".toml") == given[i + 1].size() - 5);
-      if (follows) words.back() += given[++i];
+      words.back() += follows ? given[++i] : std::string(kNoValue);  // CLI11 takes an empty value for none
     }
     return words;
   }
@@ -147,7 +152,8 @@ struct Parser {
   void check_values() {
     for (const auto& [key, list] : arguments.values_) {
       const OptionInfo& option = *find_option(command, key);
-      const size_t times = list.size() / static_cast<size_t>(option.values);
+      const size_t each = static_cast<size_t>(option.values), times = list.size() / each;
+      if (list.size() % each != 0) problems.push_back({"", fmt::format("{0} needs {1} values: {0} {2}", key, each, option.value)});
       if (times > 1 && !option.repeats && !option.value.empty())
         problems.push_back({key, fmt::format("given {} times", times)});
       for (const std::string& value : list) check_value(option, key, value);
