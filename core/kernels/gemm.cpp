@@ -9,8 +9,8 @@
 #include "core/kernels/blas.h"
 #include "core/kernels/clones.h"
 #include "core/kernels/gemm_small.h"
+#include "core/kernels/scratch.h"
 #include "core/parallel/parallel.h"
-#include "core/tensor/allocator.h"
 #include "core/tensor/small_vector.h"
 
 namespace waymark::kernels {
@@ -24,18 +24,6 @@ constexpr i64 kMaxExtent = i64{1} << 30;  // what one BLAS call may have: its in
 
 i64 pieces(i64 n, i64 size) { return (n + size - 1) / size; }
 i64 round_up(i64 n, i64 multiple) { return pieces(n, multiple) * multiple; }
-
-// Scratch memory from the caching allocator, so that a training step in steady state asks the system for nothing.
-template <class T> class Scratch {
- public:
-  T* allocate(i64 n) {
-    block_ = Block::allocate(n * static_cast<i64>(sizeof(T)));
-    return reinterpret_cast<T*>(block_->data());
-  }
-
- private:
-  Intrusive<Block> block_;
-};
 
 // An operand as BLAS takes it; data, row_stride and col_stride address its elements for sub-blocks.
 template <class T> struct Operand {

@@ -147,6 +147,13 @@ WAYMARK_INLINE float exp(float x) {
   return x == x ? limited : x;
 }
 
+// For x <= 0 or NaN, as in softmax: one comparison less. Same bits as exp.
+WAYMARK_INLINE float exp_not_positive(float x) {
+  const float y = detail::exp_core(x);
+  const float limited = x < -87.3365479f ? 0.0f : y;
+  return x == x ? limited : x;
+}
+
 WAYMARK_INLINE float log(float x) {
   const bool tiny = x < 1.17549435e-38f;
   const u32 ix = detail::bits(tiny ? x * 8388608.0f : x) - detail::kSqrtHalf;
@@ -275,6 +282,7 @@ inline float cos(float x) { return detail::abs(x) <= kSinLimit ? cos_reduced(x) 
 // ---- double ---------------------------------------------------------------------------------------------------------
 
 inline double exp(double x) { return std::exp(x); }
+inline double exp_not_positive(double x) { return std::exp(x); }
 inline double log(double x) { return std::log(x); }
 inline double log1p(double x) { return std::log1p(x); }
 inline double expm1(double x) { return std::expm1(x); }

@@ -8,23 +8,15 @@
 #include <vector>
 
 #include "core/kernels/blas.h"
-#include "core/parallel/parallel.h"
 #include "core/tensor/error.h"
+#include "tests/core/kernels/kernel_test.h"
 #include "tests/test_level.h"
 
 using namespace waymark;
 using namespace waymark::kernels;
+using test::numbers;
 
 namespace {
-
-template <class T> std::vector<T> numbers(size_t n, u64 seed) {
-  std::vector<T> v(n);
-  for (T& x : v) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    x = static_cast<T>(static_cast<double>(seed >> 40) * 0x1p-23 - 1.0);
-  }
-  return v;
-}
 
 // A matrix inside a larger buffer, in a given layout.
 enum class Stride { row, column, row_padded, column_padded, strided, reversed, broadcast_row, broadcast_column };
@@ -33,7 +25,7 @@ template <class T> struct Stored {
   MatrixView<T> view;
   Stored(i64 rows, i64 cols, Stride layout, u64 seed) {
     const i64 size = 4 * (rows + 3) * (cols + 3) + 8;
-    memory = numbers<T>(static_cast<size_t>(size), seed);
+    memory = numbers<T>(size, seed);
     const T* p = memory.data();
     switch (layout) {
       case Stride::row: view = {p, cols, 1}; break;
@@ -82,7 +74,7 @@ template <class T> void check_product(i64 m, i64 n, i64 k, Stride la, Stride lb,
   CAPTURE(static_cast<int>(lb));
   const Stored<T> a(m, k, la, 1), b(k, n, lb, 2);
   const i64 ldc = n + 2;
-  std::vector<T> c = numbers<T>(static_cast<size_t>(m * ldc), 3);
+  std::vector<T> c = numbers<T>(m * ldc, 3);
   if (beta == 0) std::fill(c.begin(), c.end(), std::numeric_limits<T>::quiet_NaN());
   const std::vector<T> before = c;
   gemm<T>(m, n, k, static_cast<T>(alpha), a.view, b.view, static_cast<T>(beta), c.data(), ldc);
@@ -96,11 +88,6 @@ template <class T> void check_product(i64 m, i64 n, i64 k, Stride la, Stride lb,
     }
   CHECK(touched == 0);
 }
-
-struct Threads {  // restores the number of threads
-  int before = num_threads();
-  ~Threads() { set_num_threads(before); }
-};
 
 }  // namespace
 
@@ -172,8 +159,8 @@ TEST_CASE("bmm: batch axes with steps of 0 and negative ones, as the product alo
     const i64 outer = 3, inner = 2;
     for (Stride lb : {Stride::row, Stride::column, Stride::strided}) {
       const i64 size_a = m * k, size_b = 4 * (k + 3) * (n + 3), size_c = m * n;
-      const std::vector<float> a = numbers<float>(static_cast<size_t>(outer * inner * size_a), 1);
-      const std::vector<float> b = numbers<float>(static_cast<size_t>(outer * size_b), 2);
+      const std::vector<float> a = numbers<float>(outer * inner * size_a, 1);
+      const std::vector<float> b = numbers<float>(outer * size_b, 2);
       std::vector<float> c(static_cast<size_t>(outer * inner * size_c), std::numeric_limits<float>::quiet_NaN());
       const MatrixView<float> va{a.data(), k, 1};
       const MatrixView<float> first = Stored<float>(k, n, lb, 0).view;
@@ -198,20 +185,16 @@ TEST_CASE("bmm: batch axes with steps of 0 and negative ones, as the product alo
 }
 
 TEST_CASE("C35_gemm_same_bits_for_any_number_of_threads") {
-  const Threads restore;
   struct Size {
     i64 m, n, k;
   };
   for (const Size s : {Size{515, 260, 70}, Size{130, 129, 1300}, Size{300, 700, 300}, Size{1024, 64, 64}}) {
     const Stored<float> a(s.m, s.k, Stride::row, 1), b(s.k, s.n, Stride::column, 2);
-    std::vector<float> first;
-    for (int threads : {1, 2, 3, 4}) {
-      set_num_threads(threads);
+    CHECK(test::same_for_any_threads([&] {
       std::vector<float> c(static_cast<size_t>(s.m * s.n));
       gemm<float>(s.m, s.n, s.k, 1, a.view, b.view, 0, c.data(), s.n);
-      if (threads == 1) first = c;
-      CHECK(c == first);
-    }
+      return c;
+    }));
   }
 }
 
@@ -276,7 +259,7 @@ TEST_CASE("C33_gemm_from_four_user_threads") {
 
 TEST_CASE("C34_many_parallel_23x23_products") {
   const i64 batch = test::by_level<i64>(2000, 20000, 100000), n = 23;
-  const std::vector<float> a = numbers<float>(static_cast<size_t>(n * n + batch), 1), b = numbers<float>(static_cast<size_t>(n * n), 2);
+  const std::vector<float> a = numbers<float>(n * n + batch, 1), b = numbers<float>(n * n, 2);
   std::vector<float> c(static_cast<size_t>(batch * n * n));
   const BatchAxis axis[] = {{batch, 1, 0, n * n}};
   bmm<float>(axis, n, n, n, 1, {a.data(), n, 1}, {b.data(), n, 1}, 0, c.data(), n);
