@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/tensor/dtype.h"
@@ -78,6 +79,8 @@ class Dims {
 };
 
 class HookHandle;
+struct ValuesIndices;  // what max(dim), sort, topk, ... return
+class IndexItem;       // one item of index({...})
 
 class WAYMARK_API Tensor {
  public:
@@ -157,6 +160,26 @@ class WAYMARK_API Tensor {
   [[noreturn]] static void undefined();
   void check_dtype(std::string_view op, DType t) const;
   Intrusive<TensorImpl> impl_;
+};
+
+struct ValuesIndices {
+  Tensor values, indices;  // indices: i64
+};
+
+// An int, Slice, None, Ellipsis, or a tensor (i64 positions, b8 mask).
+class IndexItem {
+ public:
+  IndexItem(i64 index) : value_(index) {}              // NOLINT: implicit on purpose, like all below
+  IndexItem(int index) : value_(i64{index}) {}         // NOLINT
+  IndexItem(Slice slice) : value_(slice) {}            // NOLINT
+  IndexItem(NoneIndex none) : value_(none) {}          // NOLINT
+  IndexItem(EllipsisIndex dots) : value_(dots) {}      // NOLINT
+  IndexItem(Tensor tensor) : value_(std::move(tensor)) {}  // NOLINT
+  using Value = std::variant<i64, Slice, NoneIndex, EllipsisIndex, Tensor>;
+  const Value& value() const { return value_; }
+
+ private:
+  Value value_;
 };
 
 // New memory, uninitialised. Error if the extents are negative or overflow. (The op `empty` in core/ops adds options.)
