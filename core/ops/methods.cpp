@@ -7,6 +7,7 @@
 #include "core/ops/random_ops.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
+#include "core/ops/softmax.h"
 
 namespace waymark {
 
@@ -47,6 +48,11 @@ Tensor Tensor::addmm(const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha
 }
 Tensor Tensor::baddbmm(const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha, Loc loc) const {
   return waymark::baddbmm(SELF, Arg(a, loc), Arg(b, loc), beta, alpha);
+}
+
+Tensor Tensor::softmax(i64 dim, std::optional<DType> dtype, Loc loc) const { return waymark::softmax(SELF, dim, dtype); }
+Tensor Tensor::log_softmax(i64 dim, std::optional<DType> dtype, Loc loc) const {
+  return waymark::log_softmax(SELF, dim, dtype);
 }
 
 Tensor Tensor::to(DType dtype, Loc loc) const { return waymark::to(SELF, dtype); }

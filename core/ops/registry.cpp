@@ -100,6 +100,11 @@
   X(kBaddbmm)            \
   X(kLinear)             \
   X(kLinearPacked)       \
+  /* softmax */          \
+  X(kSoftmax)            \
+  X(kSoftmin)            \
+  X(kLogSoftmax)         \
+  X(kMaskedSoftmax)      \
   /* inplace */          \
   X(kAddInplace)         \
   X(kSubInplace)         \
