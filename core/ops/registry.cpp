@@ -76,6 +76,10 @@
   /* select */           \
   X(kWhere)              \
   X(kMaskedFill)         \
+  /* relative */         \
+  X(kPairGather)         \
+  X(kPairScatter)        \
+  X(kThreeWayProduct)    \
   /* reduce */           \
   X(kSum)                \
   X(kMean)               \
