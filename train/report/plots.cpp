@@ -60,7 +60,8 @@ std::optional<i64> length_of(std::string_view split, const SplitResult& result, 
   if (result.length > 0) return result.length;
   i64 length = 0;
   const auto [end, error] = std::from_chars(split.data() + 5, split.data() + split.size(), length);
-  return error == std::errc() && end == split.data() + split.size() && length > 0 ? std::optional(length) : std::nullopt;
+  const bool whole = error == std::errc() && end == split.data() + split.size();
+  return whole && length > 0 ? std::optional(length) : std::nullopt;
 }
 
 double unit(std::string_view metric) { return is_share(metric) ? 100 : 1; }
@@ -155,7 +156,7 @@ PanelChart distance_chart(std::string title, std::string y_label, const std::vec
     // Every label in every panel, so that all panels share one legend; a layer without it draws nothing.
     for (std::size_t i = 0; i < labels.size(); ++i) {
       const auto found = lines.find(labels[i]);
-      Series s = found == lines.end() ? Series{labels[i], {}, {}, {}, {}, {}, {}} : mean_series(labels[i], found->second);
+      Series s = mean_series(labels[i], found == lines.end() ? std::vector<Curve>() : found->second);
       s.raw.clear();  // many lines lie close together here
       s.color = s.dash = static_cast<i64>(i);
       panel.series.push_back(std::move(s));
