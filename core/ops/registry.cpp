@@ -109,6 +109,12 @@
   X(kSoftmin)            \
   X(kLogSoftmax)         \
   X(kMaskedSoftmax)      \
+  /* embedding */        \
+  X(kEmbedding)          \
+  X(kEmbeddingBackward)  \
+  X(kOneHot)             \
+  /* dropout */          \
+  X(kDropout)            \
   /* inplace */          \
   X(kAddInplace)         \
   X(kSubInplace)         \
