@@ -194,7 +194,7 @@ Tensor history_before(const Tensor& x) {
 bool nothing_recorded(std::initializer_list<const Tensor*> inputs) {
   if (!grad_enabled()) return true;
   for (const Tensor* t : inputs)
-    if (edge_of(*t).wanted()) return false;
+    if (t->defined() && edge_of(*t).wanted()) return false;
   return true;
 }
 

@@ -115,6 +115,10 @@
   X(kOneHot)             \
   /* dropout */          \
   X(kDropout)            \
+  /* normalisation */    \
+  X(kLayerNorm)          \
+  X(kRmsNorm)            \
+  X(kGroupNorm)          \
   /* inplace */          \
   X(kAddInplace)         \
   X(kSubInplace)         \

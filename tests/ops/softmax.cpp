@@ -1,16 +1,13 @@
 // Cases of core/ops/softmax.cpp; rows K41 to K43, case C3.
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <limits>
-
 #include "core/engine/backward.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "core/ops/softmax.h"
 #include "tests/ops/op_case.h"
-#include "tests/tensors.h"
+#include "tests/ops/values.h"
 
 namespace waymark::test {
 
@@ -36,86 +33,57 @@ OP_CASES(softmax_cases) {
             {input({4}), mask("keep", {2, 4}), arg("dim", 0)});
 }
 
-namespace {
-
-using D = std::vector<double>;
-constexpr double kInf = std::numeric_limits<double>::infinity();
-const double kNan = std::numeric_limits<double>::quiet_NaN();
-Tensor leaf(const Shape& shape, std::initializer_list<double> v) {
-  Tensor t = make<double>(shape, v);
-  t.requires_grad_();
-  return t;
-}
-void check_close(const Tensor& t, const D& want) {
-  const D got = t.to_vector<double>();
-  REQUIRE(got.size() == want.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    CAPTURE(i);
-    if (std::isnan(want[i])) CHECK(std::isnan(got[i]));
-    else if (want[i] == 0 || std::isinf(want[i])) CHECK(got[i] == want[i]);
-    else CHECK(got[i] == doctest::Approx(want[i]).epsilon(1e-5));
-  }
-}
-// Every case holds for the fused op and for its twin.
-template <class F> void both(F f) {
-  f();
-  const ExplainMode explain;
-  f();
-}
-
-}  // namespace
-
 TEST_CASE("K41 softmax of a slice of -inf, with +inf, with NaN") {
-  both([] {
-    check_close(softmax(make<double>({3, 2}, {-kInf, -kInf, kInf, 0, kNan, 1}), 1), D(6, kNan));
+  fused_and_twin([] {
+    check_values(softmax(make<double>({3, 2}, {-kInf, -kInf, kInf, 0, kNan, 1}), 1), std::vector<double>(6, kNan));
   });
 }
 
 TEST_CASE("K42 C3 an empty row spoils only itself; masked_softmax gives zeros") {
-  both([] {
+  fused_and_twin([] {
     Tensor x = leaf({2, 2}, {0, 1, -kInf, -kInf});
     Tensor y = softmax(x, 1);
     y.select(0, 0).select(0, 0).backward();
     CHECK(y.select(0, 0).select(0, 0).item<double>() == doctest::Approx(0.268941).epsilon(1e-5));
-    check_close(x.grad(), {0.196612, -0.196612, kNan, kNan});
+    check_values(x.grad(), {0.196612, -0.196612, kNan, kNan}, 1e-5);
 
     Tensor z = leaf({2, 2}, {0, 1, -kInf, kNan});
     const Tensor keep = make<bool>({2, 2}, {true, true, false, false});
     Tensor p = masked_softmax(z, keep, 1);
-    check_close(p, {0.268941, 0.731059, 0, 0});
+    check_values(p, {0.268941, 0.731059, 0, 0}, 1e-5);
     p.select(0, 0).select(0, 0).backward();
-    check_close(z.grad(), {0.196612, -0.196612, 0, 0});
+    check_values(z.grad(), {0.196612, -0.196612, 0, 0}, 1e-5);
   });
 }
 
 TEST_CASE("K43 softmax and log_softmax with -inf entries and huge ones") {
-  both([] {
+  fused_and_twin([] {
     Tensor x = leaf({3}, {0, -kInf, 1});
     Tensor y = log_softmax(x, 0);
     CHECK(y.select(0, 0).item<double>() == doctest::Approx(-1.313262).epsilon(1e-6));
     y.select(0, 0).backward();
-    check_close(x.grad(), {0.731059, 0, -0.731059});
+    check_values(x.grad(), {0.731059, 0, -0.731059}, 1e-5);
     Tensor z = leaf({3}, {-kInf, 0, 0});
     Tensor p = softmax(z, 0).select(0, 1);
     CHECK(p.item<double>() == 0.5);
     p.backward();
-    check_close(z.grad(), {0, 0.25, -0.25});
+    check_values(z.grad(), {0, 0.25, -0.25});
     Tensor h = leaf({2}, {1e300, -1e300});
     const Tensor q = softmax(h, 0);
-    check_close(q, {1, 0});
+    check_values(q, {1, 0});
     q.select(0, 0).backward();
-    check_close(h.grad(), {0, 0});
+    check_values(h.grad(), {0, 0});
   });
 }
 
 TEST_CASE("masked_softmax: gradients at dropped places are exactly 0, whatever arrives there") {
-  both([] {
+  fused_and_twin([] {
     Tensor x = leaf({2, 3}, {1, 2, 3, 4, 5, 6});
     const Tensor keep = make<bool>({2, 3}, {true, false, true, false, false, false});
     const Tensor y = masked_softmax(x, keep, 1, 0.5);
-    check_close(y, {0.268941, 0, 0.731059, 0, 0, 0});
+    check_values(y, {0.268941, 0, 0.731059, 0, 0, 0}, 1e-5);
     y.backward(make<double>({2, 3}, {1, kNan, 2, kInf, kNan, 1}));
-    check_close(x.grad(), {-0.0983059, 0, 0.0983059, 0, 0, 0});
+    check_values(x.grad(), {-0.0983059, 0, 0.0983059, 0, 0, 0}, 1e-5);
   });
 }
 
@@ -123,7 +91,7 @@ TEST_CASE("softmax along an inner axis gives a contiguous result, as along the l
   const Tensor x = make<double>({2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
   const Tensor y = softmax(x, 1);
   CHECK(y.is_contiguous());
-  check_close(y, {0.119203, 0.119203, 0.880797, 0.880797, 0.119203, 0.119203, 0.880797, 0.880797});
+  check_values(y, {0.119203, 0.119203, 0.880797, 0.880797, 0.119203, 0.119203, 0.880797, 0.880797}, 1e-5);
 }
 
 TEST_CASE("softmax saves its output alone") {
