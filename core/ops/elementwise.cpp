@@ -37,13 +37,13 @@ void run_unary(kernels::UnaryLoop loop, const Tensor& y, const Tensor& x, std::s
   });
 }
 
-void run_binary(kernels::BinaryLoop loop, const Tensor& y, const Tensor& a, const Tensor& b) {
+void run_binary(kernels::BinaryLoop loop, const Tensor& y, const Tensor& a, const Tensor& b, const double* p = nullptr) {
   if (y.numel() == 0) return;
   const Shape sa = broadcast_strides(a, y.shape()), sb = broadcast_strides(b, y.shape());
   const auto plan = kernels::make_loops<3>(y.shape(), {&y.strides(), &sa, &sb}, {y.raw(), a.raw(), b.raw()},
                                            {size_of(y.dtype()), size_of(a.dtype()), size_of(b.dtype())});
   kernels::run_loops(plan, [&](i64 n, const auto& ptr, const auto& step) {
-    loop(n, ptr[0], step[0], ptr[1], step[1], ptr[2], step[2], nullptr);
+    loop(n, ptr[0], step[0], ptr[1], step[1], ptr[2], step[2], p);
   });
 }
 
@@ -147,6 +147,18 @@ Tensor binary_value(std::string_view op, kernels::Binary loop, const Arg& a, con
     if (scalar_first) fn(n, ptr[0], step[0], cell.bytes, 0, ptr[1], step[1], nullptr);
     else fn(n, ptr[0], step[0], ptr[1], step[1], cell.bytes, 0, nullptr);
   });
+  return out;
+}
+
+Tensor map_value(kernels::UnaryLoop loop, const Arg& x, std::span<const double> p, bool may_reuse) {
+  const Tensor out = may_reuse && x.reusable() ? *x : make_empty_like(*x, x->dtype());
+  run_unary(loop, out, *x, p);
+  return out;
+}
+
+Tensor zip_value(kernels::BinaryLoop loop, const Tensor& a, const Tensor& b, std::span<const double> p) {
+  const Tensor out = new_output(broadcast_shapes("backward", a.shape(), b.shape()), {&b, &a}, b.dtype());
+  run_binary(loop, out, a, b, p.data());
   return out;
 }
 

@@ -29,6 +29,9 @@ Tensor binary_value(std::string_view op, kernels::Binary loop, const Arg& a, con
                     bool may_reuse = false);
 Tensor binary_value(std::string_view op, kernels::Binary loop, const Arg& a, const Scalar& b, DType dtype,
                     bool may_reuse = false, bool scalar_first = false);
+// The same with a loop in hand: operands of one dtype, which is the result's. p: the loop's parameters.
+Tensor map_value(kernels::UnaryLoop loop, const Arg& x, std::span<const double> p, bool may_reuse = false);
+Tensor zip_value(kernels::BinaryLoop loop, const Tensor& a, const Tensor& b, std::span<const double> p = {});
 // Into an existing target (in-place ops): the operands are cast to the target's dtype first.
 void binary_into(std::string_view op, kernels::Binary loop, const Tensor& target, const Tensor& a, const Tensor& b);
 void unary_into(kernels::Unary loop, const Tensor& target, const Tensor& x, std::span<const double> p = {});

@@ -1,4 +1,5 @@
 // Tensor's methods that are ops: each is the free function of the same name, with the caller's line.
+#include "core/ops/activation.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
 #include "core/ops/inplace.h"
@@ -50,6 +51,8 @@ Tensor Tensor::baddbmm(const Tensor& a, const Tensor& b, Scalar beta, Scalar alp
   return waymark::baddbmm(SELF, Arg(a, loc), Arg(b, loc), beta, alpha);
 }
 
+Tensor Tensor::relu(Loc loc) const { return waymark::relu(SELF); }
+Tensor Tensor::logsigmoid(Loc loc) const { return waymark::logsigmoid(SELF); }
 Tensor Tensor::softmax(i64 dim, std::optional<DType> dtype, Loc loc) const { return waymark::softmax(SELF, dim, dtype); }
 Tensor Tensor::log_softmax(i64 dim, std::optional<DType> dtype, Loc loc) const {
   return waymark::log_softmax(SELF, dim, dtype);

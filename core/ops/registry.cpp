@@ -119,6 +119,26 @@
   X(kLayerNorm)          \
   X(kRmsNorm)            \
   X(kGroupNorm)          \
+  /* activation */       \
+  X(kRelu)               \
+  X(kGelu)               \
+  X(kSilu)               \
+  X(kHardtanh)           \
+  X(kRelu6)              \
+  X(kLeakyRelu)          \
+  X(kPrelu)              \
+  X(kElu)                \
+  X(kCelu)               \
+  X(kSelu)               \
+  X(kMish)               \
+  X(kSoftplus)           \
+  X(kSoftsign)           \
+  X(kTanhshrink)         \
+  X(kThreshold)          \
+  X(kHardsigmoid)        \
+  X(kHardswish)          \
+  X(kLogsigmoid)         \
+  X(kGlu)                \
   /* inplace */          \
   X(kAddInplace)         \
   X(kSubInplace)         \

@@ -1,0 +1,185 @@
+// Cases of core/ops/activation.cpp; rows K1 to K4, K39, K40, K62, K65, K66, V36, V37, C13.
+#include "core/engine/backward.h"
+#include "core/ops/activation.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/convert.h"
+#include "core/ops/reduce.h"
+#include "core/ops/shape.h"
+#include "tests/ops/op_case.h"
+#include "tests/ops/values.h"
+
+namespace waymark::test {
+
+OP_CASES(activation_cases) {
+  for (const char* op : {"gelu", "silu", "mish", "softplus", "softsign", "tanhshrink", "logsigmoid"}) {
+    op_case(op, {input({3, 4}).range(-4, 4)});
+    op_case(op, {input({2, 0})});
+    op_case(op, {input({})});
+  }
+  for (const char* op : {"relu", "relu6", "leaky_relu", "elu", "celu", "selu"}) {
+    op_case(op, {input({3, 40}).range(-2, 3).away_from(0)});
+    op_case(op, {input({2, 0})});
+  }
+  op_case("relu6", {input({20}).range(4, 8).away_from(6)});
+  for (const char* op : {"hardsigmoid", "hardswish"}) op_case(op, {input({3, 7}).range(-5, 5).away_from(-3).away_from(3)});
+  op_case("gelu", {input({3, 4}).range(-4, 4), arg("approximate", "tanh")});
+  op_case("hardtanh", {input({3, 7}).range(-3, 3).away_from(-1).away_from(1)});
+  op_case("hardtanh", {input({7}).range(-3, 3).away_from(-2).away_from(0.5), arg("min_val", -2), arg("max_val", 0.5)});
+  op_case("leaky_relu", {input({3, 7}).away_from(0), arg("negative_slope", -0.3)});
+  op_case("elu", {input({3, 7}).away_from(0), arg("alpha", 0.6)});
+  op_case("celu", {input({3, 7}).away_from(0), arg("alpha", 0.6)});
+  op_case("softplus", {input({3, 7}).away_from(0.75), arg("beta", 2.0), arg("threshold", 1.5)});
+  op_case("threshold", {input({3, 7}).away_from(0.3), arg("threshold", 0.3), arg("value", -2.5)});
+  op_case("prelu", {input({2, 4, 3}).away_from(0), tensor_arg("weight", {4})});
+  op_case("prelu", {input({2, 4}).away_from(0), tensor_arg("weight", {1})});
+  op_case("prelu", {input({5}).away_from(0), tensor_arg("weight", {})});
+  op_case("glu", {input({3, 4, 2}), arg("dim", 1)});
+  op_case("glu", {input({3, 6})});
+  op_case("glu", {input({3, 0})});
+
+  for (const char* op : {"gelu", "silu", "mish", "softplus", "softsign", "tanhshrink", "logsigmoid", "relu6", "leaky_relu", "elu",
+                         "celu", "selu", "hardsigmoid", "hardswish", "hardtanh", "glu"})
+    bad_input(op, std::string(op) + ": needs a float tensor, got i64; convert it with .to(kF32)", {indices("input", {4}, 9)});
+  bad_input("threshold", "threshold: needs a float tensor, got b8; convert it with .to(kF32)",
+            {mask("input", {4}), arg("threshold", 1), arg("value", 2)});
+  bad_input("relu", "relu: b8 is not supported; convert with to(...)", {mask("input", {4})});
+  bad_input("gelu", "gelu: approximate is \"none\" or \"tanh\", not \"fast\"", {input({4}), arg("approximate", "fast")});
+  bad_input("hardtanh", "hardtanh: min_val 2 is greater than max_val 1", {input({4}), arg("min_val", 2), arg("max_val", 1)});
+  bad_input("celu", "celu: alpha must not be 0", {input({4}), arg("alpha", 0)});
+  bad_input("prelu", "prelu: the weight must have 1 element, or 4 for axis 1 of [2, 4, 3]; got [3]",
+            {input({2, 4, 3}), tensor_arg("weight", {3})});
+  bad_input("glu", "glu: axis 1 of [3, 5] has the odd extent 5; it must have two halves", {input({3, 5})});
+}
+
+namespace {
+
+// Values and gradients of Σ f(x), by the fused backward and by the composed one.
+template <class F>
+void check(F f, std::initializer_list<double> at, const std::vector<double>& value, const std::vector<double>& gradient,
+           double relative = 1e-6) {
+  for (const bool create_graph : {false, true}) {
+    Tensor x = leaf({static_cast<i64>(at.size())}, at);
+    const Tensor y = f(x);
+    check_values(y, value, relative);
+    y.sum().backward({.create_graph = create_graph});
+    check_values(x.grad(), gradient, relative);
+  }
+}
+template <class F> double second(F f, double at) {
+  Tensor x = leaf({1}, {at});
+  const Tensor g = grad(f(x).sum(), {x}, {.create_graph = true})[x];
+  if (!g.requires_grad()) return 0;  // constant
+  return grad(g.sum(), {x})[x].template item<double>();
+}
+
+}  // namespace
+
+TEST_CASE("K1 relu, leaky_relu, prelu at 0") {
+  check([](const Tensor& x) { return relu(x); }, {0}, {0}, {0});
+  check([](const Tensor& x) { return leaky_relu(x); }, {0}, {0}, {0.01});
+  Tensor w = leaf({1}, {0.25});
+  check([&](const Tensor& x) { return prelu(x, w); }, {0}, {0}, {0.25});
+  check_values(w.grad(), {0});
+}
+
+TEST_CASE("K2 K3 hardtanh, relu6, hardsigmoid, hardswish at their kinks") {
+  check([](const Tensor& x) { return hardtanh(x); }, {-1, 1}, {-1, 1}, {0, 0});
+  check([](const Tensor& x) { return relu6(x); }, {0, 6}, {0, 6}, {0, 0});
+  check([](const Tensor& x) { return hardsigmoid(x); }, {-3, 3}, {0, 1}, {0, 0});
+  check([](const Tensor& x) { return hardswish(x); }, {-3, 0, 3}, {0, 0, 3}, {0, 0.5, 1});
+}
+
+TEST_CASE("K4 smooth activations at 0") {
+  check([](const Tensor& x) { return elu(x); }, {0}, {0}, {1});
+  check([](const Tensor& x) { return celu(x); }, {0}, {0}, {1});
+  check([](const Tensor& x) { return selu(x); }, {0}, {0}, {1.7580993});
+  check([](const Tensor& x) { return gelu(x); }, {0}, {0}, {0.5});
+  check([](const Tensor& x) { return silu(x); }, {0}, {0}, {0.5});
+  check([](const Tensor& x) { return mish(x); }, {0}, {0}, {0.6});
+  check([](const Tensor& x) { return softplus(x); }, {0}, {std::log(2.0)}, {0.5});
+}
+
+TEST_CASE("K39 logsigmoid and softplus far out") {
+  check([](const Tensor& x) { return logsigmoid(x); }, {-1000, 1000, -kInf}, {-1000, 0, -kInf}, {1, 0, 1});
+  check([](const Tensor& x) { return softplus(x); }, {1000, -1000, kInf, -kInf}, {1000, 0, kInf, 0}, {1, 0, 1, 0});
+}
+
+TEST_CASE("K40 gelu, silu, mish at infinity") {
+  check([](const Tensor& x) { return gelu(x); }, {kInf, -kInf}, {kInf, kNan}, {kNan, kNan});
+  check([](const Tensor& x) { return gelu(x, "tanh"); }, {kInf, -kInf}, {kInf, kNan}, {kNan, kNan});
+  check([](const Tensor& x) { return silu(x); }, {kInf, -kInf}, {kInf, kNan}, {kNan, kNan});
+  check([](const Tensor& x) { return mish(x); }, {-kInf}, {kNan}, {kNan});
+}
+
+TEST_CASE("K62 threshold at the threshold, softplus at its switch") {
+  check([](const Tensor& x) { return threshold(x, 1, 9); }, {1, 1.1}, {9, 1.1}, {0, 1});
+  check([](const Tensor& x) { return softplus(x); }, {20, 21}, {20.00000000206, 21}, {1 - 2.06e-9, 1}, 1e-11);
+}
+
+TEST_CASE("K65 second derivatives") {
+  CHECK(second([](const Tensor& x) { return gelu(x); }, 0) == doctest::Approx(0.797885).epsilon(1e-6));
+  CHECK(second([](const Tensor& x) { return silu(x); }, 0) == 0.5);
+  CHECK(second([](const Tensor& x) { return relu(x); }, 1) == 0);
+}
+
+TEST_CASE("K66 NaN passes with the gradient that PyTorch gives it") {
+  const auto nan = [](auto f, double gradient) { check(f, {kNan}, {kNan}, {gradient}); };
+  nan([](const Tensor& x) { return relu(x); }, 1);
+  nan([](const Tensor& x) { return relu6(x); }, 1);
+  nan([](const Tensor& x) { return hardtanh(x); }, 1);
+  nan([](const Tensor& x) { return elu(x); }, 1);
+  nan([](const Tensor& x) { return threshold(x, 1, 9); }, 1);
+  nan([](const Tensor& x) { return hardswish(x); }, 1);
+  nan([](const Tensor& x) { return leaky_relu(x); }, 0.01);
+  nan([](const Tensor& x) { return hardsigmoid(x); }, 0);
+}
+
+TEST_CASE("V36 V37 glu and softplus with beta") {
+  check([](const Tensor& x) { return glu(x); }, {1, 0}, {0.5}, {0.5, 0.25});
+  check([](const Tensor& x) { return softplus(x, 2); }, {0, 10, 10.5}, {0.346574, 10, 10.5}, {0.5, 1, 1}, 2e-6);
+}
+
+TEST_CASE("relu of i64; relu saves its output and nothing else") {
+  CHECK(relu(make<i64>({3}, {-2, 0, 5})).to_vector<i64>() == std::vector<i64>{0, 0, 5});
+  Tensor x = leaf({2}, {1, -1});
+  const Tensor y = relu(x);
+  const Node& n = *ensure_meta(y).history.node;
+  REQUIRE(n.saved.size() == 1);
+  CHECK(n.saved[0].kind == SaveKind::output);
+}
+
+TEST_CASE("C13 gelu in f32 against f64, 100,000 points of [-10, 10]") {
+  const i64 n = 100000;
+  const Tensor x = make_empty({n}, kF32);
+  for (i64 i = 0; i < n; ++i) x.data<float>()[i] = static_cast<float>(-10 + 20 * static_cast<double>(i) / static_cast<double>(n - 1));
+  for (const char* form : {"none", "tanh"}) {
+    const auto single = gelu(x, form).to_vector<double>(), exact = gelu(to(x, kF64), form).to_vector<double>();
+    double worst = 0;
+    for (size_t i = 0; i < single.size(); ++i) {
+      const double at = std::abs(static_cast<double>(x.data<float>()[i]));
+      const double unit = std::max(std::abs(exact[i]), std::ldexp(at, -24)) * std::ldexp(1.0, -23);
+      worst = std::max(worst, std::abs(single[i] - exact[i]) / unit);
+    }
+    CHECK(worst <= 4);
+  }
+}
+
+TEST_CASE("activations have the same bits in any layout and at any place") {
+  const Tensor x = make_empty({2, 67}, kF32);
+  for (i64 i = 0; i < x.numel(); ++i) x.data<float>()[i] = 5 * std::sin(0.37f * static_cast<float>(i));
+  const Tensor row = x.select(0, 0);
+  const std::vector<Tensor (*)(const Tensor&)> all = {
+      [](const Tensor& t) { return gelu(t); },        [](const Tensor& t) { return gelu(t, "tanh"); },
+      [](const Tensor& t) { return silu(t); },        [](const Tensor& t) { return mish(t); },
+      [](const Tensor& t) { return elu(t); },         [](const Tensor& t) { return softplus(t); },
+      [](const Tensor& t) { return logsigmoid(t); },  [](const Tensor& t) { return tanhshrink(t); },
+      [](const Tensor& t) { return softsign(t); },    [](const Tensor& t) { return hardswish(t); }};
+  for (const auto f : all) {
+    const Tensor whole = f(row), other_way = f(x.mT()).mT().select(0, 0);
+    CHECK(difference(whole.clone(), other_way.contiguous()) == "");
+    for (i64 at = 0; at < 67; ++at)
+      CHECK(difference(f(row.slice(0, at, at + 1).clone()), whole.slice(0, at, at + 1).clone()) == "");
+  }
+}
+
+}  // namespace waymark::test
