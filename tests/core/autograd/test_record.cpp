@@ -1,0 +1,133 @@
+// record, Saver, OpInfo: a user's own op, what it keeps, and what a wrong rule is told.
+#include <doctest/doctest.h>
+
+#include "core/engine/backward.h"
+#include "core/engine/gradcheck.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/convert.h"
+#include "core/ops/pointwise.h"
+#include "core/ops/reduce.h"
+#include "core/ops/shape.h"
+#include "tests/error_text.h"
+#include "tests/tensors.h"
+
+namespace waymark::test {
+namespace {
+
+// A small plug-in: an op that the library does not have, in one place, listed nowhere.
+constexpr OpInfo kSoftThreshold{.name = "soft_threshold", .doc = "shrinks towards 0 by t",
+                                .schema = "soft_threshold(Tensor input, float t) -> Tensor",
+                                .formula = "y = sign(x)·max(|x| − t, 0)", .rule = "dx = g where |x| > t",
+                                .saves = {{"input", For{0}}}, .kinks = "|x| = t"};
+int factories_run = 0;
+Tensor soft_threshold(Arg x, double t) {
+  Tensor value;
+  {
+    const NoGrad off;
+    value = sign(*x) * clamp(abs(*x) - t, 0.0, std::nullopt);
+  }
+  return record(kSoftThreshold, value, {x}, [&](Saver& s) {
+    ++factories_run;
+    return [x = s.input(0), t](Tensor g, const Need&) -> Grads { return {where(abs(*x) > t, g, 0)}; };
+  }, [&](Attrs& a) { a("t", t); });
+}
+
+Tensor leaf(std::initializer_list<double> v) { return make<double>({static_cast<i64>(v.size())}, v).requires_grad_(); }
+
+// y = 2x with a rule that returns whatever `gradient` makes of g.
+constexpr OpInfo kOdd{.name = "odd", .doc = "twice", .schema = "odd(Tensor input) -> Tensor", .formula = "y = 2x", .rule = "dx = 2g"};
+Tensor odd(Arg x, std::function<Grads(Tensor)> gradient) {
+  Tensor value;
+  {
+    const NoGrad off;
+    value = *x * 2;
+  }
+  return record(kOdd, value, {x}, [&](Saver&) {
+    return [gradient](Tensor g, const Need&) -> Grads { return gradient(std::move(g)); };
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a user's own op: gradcheck, second order, card, and no cost where no gradient is wanted") {
+  const Tensor x = leaf({-2, -0.3, 0.4, 1.5});
+  const TensorFunction f = [](const std::vector<Tensor>& v) { return std::vector<Tensor>{soft_threshold(v[0], 0.7) * v[0]}; };
+  CHECK(gradcheck(f, {x}).message == "");
+  CHECK(gradgradcheck(f, {x}).message == "");
+  factories_run = 0;
+  soft_threshold(make<double>({1}, {1}), 0.5);
+  {
+    const NoGrad off;
+    soft_threshold(x, 0.5);
+  }
+  CHECK(factories_run == 0);
+  BackwardRun run(soft_threshold(x, 0.5).sum());
+  CHECK(run.until("soft_threshold"));
+  run.step();
+  CHECK(has(run.current().to_string(), "dx = g where |x| > t"));
+  CHECK(has(run.current().to_string(), "saved  input 0 [4] f64   32 B   version 0/0"));
+}
+
+TEST_CASE("a wrong rule is told what is wrong with it") {
+  const Tensor x = leaf({1, 2, 3});
+  CHECK(has(error_text([&] { odd(x, [](Tensor) { return Grads{make<double>({2}, {1, 1})}; }).sum().backward(); }),
+            "odd: the rule returned a gradient of shape [2] for input 0 of shape [3]"));
+  CHECK(has(error_text([&] { odd(x, [](Tensor) { return Grads{make<i64>({3}, {1, 1, 1})}; }).sum().backward(); }),
+            "odd: the rule returned a gradient of dtype i64 for input 0; gradients are f32 or f64"));
+  CHECK(has(error_text([&] { odd(x, [](Tensor g) { return Grads{g, g}; }).sum().backward(); }),
+            "odd: the rule returned 2 gradients for 1 inputs"));
+  // The edge casts between floats and sums what broadcasting added.
+  odd(x, [](Tensor) { return Grads{make<float>({2, 3}, {1, 2, 3, 10, 20, 30})}; }).sum().backward();
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{11, 22, 33});
+  CHECK(x.grad().dtype() == kF64);
+}
+
+TEST_CASE("an undefined gradient is not zero: nothing runs upstream") {
+  const Tensor x = leaf({1});
+  const Tensor y = x * 3;
+  bool ran = false;
+  y.register_hook([&](const Tensor&) { ran = true; return Tensor(); });
+  const GradMap map = odd(y, [](Tensor) { return Grads{Tensor()}; }).sum().backward();
+  CHECK(!ran);
+  CHECK(!map.contains(x));
+  CHECK(!x.grad().defined());
+}
+
+TEST_CASE("nothing is saved for inputs that need no gradient; saved outputs make no cycle") {
+  const Tensor x = leaf({1, 2}), constant = make<double>({2}, {3, 4});
+  const Edge product = edge_of(x * constant);
+  REQUIRE(product.node);
+  REQUIRE(product.node->saved.size() == 1);      // the constant, for x's gradient; not x
+  CHECK(product.node->saved[0].index == 1);
+  const i64 nodes = Node::live(), storages = Storage::live(), tensors = TensorImpl::live();
+  { const Tensor y = exp(exp(x)); }
+  CHECK(Node::live() == nodes);
+  CHECK(Storage::live() == storages);
+  CHECK(TensorImpl::live() == tensors);
+}
+
+TEST_CASE("backward errors name the forward line, for functions, operators and methods") {
+  const Tensor x = leaf({2});
+  const auto line_of = [&](const Tensor& y) { return has(error_text([&] { y.backward(); y.backward(); }), "test_record.cpp:"); };
+  CHECK(line_of(exp(x)));
+  CHECK(line_of(x * x));
+  CHECK(line_of(x.exp()));
+}
+
+TEST_CASE("rules run on the caller's thread, and scopes are kept") {
+  const Tensor x = leaf({2});
+  Tensor y;
+  {
+    const Scope scope("encoder.ffn");
+    y = x.exp();
+  }
+  const auto id = pthread_self();
+  bool same = false;
+  y.register_hook([&](const Tensor&) { same = pthread_equal(pthread_self(), id); return Tensor(); });
+  BackwardRun run(y);
+  run.step();
+  CHECK(same);
+  CHECK(run.current().scope == "encoder.ffn");
+}
+
+}  // namespace waymark::test
