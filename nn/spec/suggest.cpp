@@ -85,9 +85,6 @@ std::string did_you_mean(std::string_view wrong, const std::vector<std::string>&
   return did_you_mean(suggest(wrong, names));
 }
 
-namespace {
-
-// Length of the well-formed UTF-8 sequence at text[i], or 0.
 size_t utf8_length(std::string_view text, size_t i) {
   auto byte = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
   const unsigned lead = byte(i);
@@ -102,8 +99,6 @@ size_t utf8_length(std::string_view text, size_t i) {
     return 0;  // overlong, surrogate, beyond U+10FFFF
   return n;
 }
-
-}  // namespace
 
 bool is_utf8(std::string_view text) {
   for (size_t i = 0, n = 0; i < text.size(); i += n)

@@ -35,5 +35,7 @@ WAYMARK_API std::string did_you_mean(std::string_view wrong, const std::vector<s
 WAYMARK_API std::string printable(std::string_view text, i64 limit = 60);
 
 WAYMARK_API bool is_utf8(std::string_view text);
+// Bytes of the well-formed UTF-8 sequence at text[i]; 0 if there is none.
+WAYMARK_API size_t utf8_length(std::string_view text, size_t i);
 
 }  // namespace waymark::nn

@@ -1,6 +1,7 @@
 #include "train/config/registries.h"
 
 #include "train/optim/registry.h"
+#include "train/tasks/registry.h"
 
 namespace waymark::train {
 
@@ -9,6 +10,8 @@ const Registries& registries() {
     Registries r;
     r.optimizers = &optimizer_tables();
     r.schedules = &schedule_tables();
+    r.tasks = &task_tables();
+    r.task_facts = task_facts;
     return r;
   }();
   return joined;
