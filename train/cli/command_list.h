@@ -5,6 +5,7 @@
 
 namespace waymark::train::cli {
 
+Command table_command();
 Command help_command();
 
 }  // namespace waymark::train::cli

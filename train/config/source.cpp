@@ -1,14 +1,30 @@
 // The only file that includes toml++.
 #include "train/config/source.h"
 
-#include <toml++/toml.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <stdexcept>
+
+// toml++ 3.3 asserts what malformed text does not keep, and in release builds assumes it, which is undefined behaviour.
+// Here its assertions throw, in every build; so it is compiled into this file instead of taken from its library.
+namespace waymark::train {
+namespace {
+struct TomlAssertion : std::runtime_error {
+  TomlAssertion() : std::runtime_error("malformed TOML") {}
+};
+void broken_toml_assertion() { throw TomlAssertion(); }
+}  // namespace
+}  // namespace waymark::train
+#undef NDEBUG
+#undef TOML_HEADER_ONLY
+#undef TOML_SHARED_LIB
+#define TOML_HEADER_ONLY 1
+#define TOML_ASSERT(expr) ((expr) ? static_cast<void>(0) : waymark::train::broken_toml_assertion())
+#include <toml++/toml.h>
 
 #include "nn/spec/suggest.h"
 #include "train/config/keys.h"
@@ -207,6 +223,8 @@ Source read_toml_text(std::string_view text, const std::string& shown_path, Prob
     const auto line = e.source().begin.line, column = e.source().begin.column;
     problems.push_back({fmt::format("{}:{}", shown_path, line),
                         fmt::format("{} (column {})", printable(e.description(), 200), column)});
+  } catch (const TomlAssertion& e) {
+    problems.push_back({shown_path, e.what()});
   }
   return source;
 }
@@ -240,6 +258,7 @@ RawValue parse_setting_value(const std::string& text) {
     const toml::node* node = table.get("value");
     if (table.size() == 1 && node) return raw_value(*node, 0);
   } catch (const toml::parse_error&) {
+  } catch (const TomlAssertion&) {
   }
   return raw;
 }
