@@ -9,15 +9,6 @@
 
 namespace waymark::kernels {
 
-template <> WAYMARK_CLONES void add_columns<float>(i64 n, const float* x, float* y) {
-#pragma omp simd
-  for (i64 j = 0; j < n; ++j) y[j] += x[j];
-}
-template <> WAYMARK_CLONES void add_columns<double>(i64 n, const double* x, double* y) {
-#pragma omp simd
-  for (i64 j = 0; j < n; ++j) y[j] += x[j];
-}
-
 namespace {
 
 template <class T> WAYMARK_CLONES RowMoments<T> layer_norm_row(const T* x, const T* w, const T* b, T eps, T* y, i64 n) {
@@ -137,7 +128,7 @@ void layer_norm_backward(const T* x, const T* w, const RowMoments<T>* moments, c
   // dw and db side by side: one tree, and dx of the same rows while they are in cache.
   const i64 width = (dw ? n : 0) + (db ? n : 0);
   Scratch<T> sums(std::max<i64>(1, width));
-  sum_columns<T>(rows, n, width, sums.data(), [&](i64 begin, i64 end, T* sum) {
+  sum_columns<T>(rows, width, sums.data(), [&](i64 begin, i64 end, T* sum) {
     for (i64 r = begin; r < end; ++r) {
       layer_norm_dw(x + r * n, moments[r], g + r * n, dw ? sum : nullptr, db ? sum + (width - n) : nullptr, n);
       if (dx) row_dx(r);
@@ -165,7 +156,7 @@ void rms_norm_backward(const T* x, const T* w, const T* inverses, const T* g, T*
       for (i64 r = begin; r < end; ++r) row_dx(r);
     });
   }
-  sum_columns<T>(rows, n, n, dw, [&](i64 begin, i64 end, T* sum) {
+  sum_columns<T>(rows, n, dw, [&](i64 begin, i64 end, T* sum) {
     for (i64 r = begin; r < end; ++r) {
       rms_norm_dw(x + r * n, inverses[r], g + r * n, sum, n);
       if (dx) row_dx(r);
