@@ -98,8 +98,12 @@ TEST_CASE("memory: sqrt(n) checkpoints keep a fraction of the values") {
 TEST_CASE("what a checkpoint refuses") {
   int calls = 0;
   const Tensor x = make<double>({3}, {1, 2, 3}).requires_grad_();
-  const SingleFunction moody = [&](const Tensor& t) { return ++calls == 1 ? sum(t * t) : sum(sum(t * t, 0, true) * 2 * t.sum()); };
-  CHECK(has(error_text([&] { checkpoint(moody, x).backward(); }), "checkpoint: the function is not deterministic"));
+  const SingleFunction moody = [&](const Tensor& t) { 
+    const Tensor part = t.narrow(0, 0, ++calls == 1 ? 3 : 2);
+    return sum(part * part);
+  };
+  CHECK(has(error_text([&] { checkpoint(moody, x).backward(); }),
+            "checkpoint: the function is not deterministic: saved value 0 was [3] f64, now [2] f64"));
   const Tensor changed = make<double>({2}, {1, 2}).requires_grad_();
   const Tensor y = checkpoint([](const Tensor& t) { return exp(t * t); }, changed);
   {
