@@ -8,9 +8,9 @@ namespace waymark::train {
 const Registries& registries() {
   static const Registries joined = [] {
     Registries r;
+    r.tasks = &task_tables();
     r.optimizers = &optimizer_tables();
     r.schedules = &schedule_tables();
-    r.tasks = &task_tables();
     r.task_facts = task_facts;
     return r;
   }();
