@@ -490,6 +490,10 @@ std::optional<Options> SpecTables::resolve(const Spec& spec, std::vector<std::st
     }
     return find(merged.name)->resolve(merged, problems, defaults);
   }
+  if (contains(planned_, spec.name)) {
+    problems.push_back(fmt::format("the {} {} is not built yet. Known: {}.", kind_, spec.name, fmt::join(names(), ", ")));
+    return std::nullopt;
+  }
   std::vector<std::string> known = names();
   for (const auto& [alias, target] : aliases_) known.push_back(alias);
   std::string hint = did_you_mean(spec.name, known);

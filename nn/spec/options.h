@@ -158,6 +158,9 @@ class WAYMARK_API SpecTables {
   // Error if the name exists. Not for use while another thread resolves specs.
   void add(OptionTable table);
   void add_alias(std::string name, std::string_view spec);  // lra-text = text(source=imdb)
+  // Names that are known but not built yet: their error says so.
+  void set_planned(std::vector<std::string> names) { planned_ = std::move(names); }
+  const std::vector<std::string>& planned() const { return planned_; }
   const OptionTable* find(std::string_view name) const;     // aliases are not found here
   std::vector<std::string> names() const;                   // in registry order, without aliases
   const std::vector<std::pair<std::string, Spec>>& aliases() const { return aliases_; }
@@ -175,6 +178,7 @@ class WAYMARK_API SpecTables {
   std::string kind_;
   std::vector<std::unique_ptr<const OptionTable>> tables_;  // addresses stay when more are added
   std::vector<std::pair<std::string, Spec>> aliases_;
+  std::vector<std::string> planned_;
 };
 
 // "learned + t5(buckets=16)".

@@ -47,6 +47,17 @@ void check_batches(CheckContext& c) {
     c.add("train.micro_batch", fmt::format("train.micro_batch = {} exceeds train.batch_size = {}", micro, batch));
 }
 
+// Minutes end a run at no known step; epochs and tokens give a number as soon as the data is known.
+void check_schedule(CheckContext& c) {
+  const Config& f = c.config;
+  if (!c.fine("optim.schedule", "train.minutes") || !f.has("train.minutes") || !c.registries.schedule_needs_total) return;
+  const nn::Options& schedule = f.spec("optim.schedule");
+  if (c.registries.schedule_needs_total(schedule))
+    c.add("train.minutes", fmt::format("optim.schedule = {} must know the number of updates, but train.minutes = {} does not "
+                                       "say it: write {}(total=N), or constant",
+                                       f.short_form("optim.schedule"), f.short_form("train.minutes"), schedule.name()));
+}
+
 void check_select(CheckContext& c) {
   const Config& f = c.config;
   if (!c.fine("train.select", "task")) return;
@@ -119,6 +130,7 @@ void check_table_lengths(CheckContext& c) {
 void check_config(CheckContext& c) {
   check_widths(c);
   check_batches(c);
+  check_schedule(c);
   check_select(c);
   check_causality(c);
   check_data(c);

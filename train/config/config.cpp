@@ -7,6 +7,7 @@
 #include "nn/spec/suggest.h"
 #include "train/config/hash.h"
 #include "train/config/keys.h"
+#include "train/report/escape.h"
 
 namespace waymark::train {
 
@@ -111,20 +112,6 @@ std::string Config::id() const {
 
 namespace {
 
-constexpr size_t kMaxName = 100;
-
-// Letters, digits and . _ - + stay; no leading dot or minus, so that it is neither hidden, nor "..", nor an option.
-std::string safe_name(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    const bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-                      c == '-' || c == '+';
-    out += fine ? c : '_';
-  }
-  if (out.empty() || out[0] == '.' || out[0] == '-') out.insert(out.begin(), '_');
-  return out.substr(0, kMaxName);
-}
-
 // Names without options: "huang-m4", "learned+t5", "rope3-none" for [rope]*3, none.
 std::string layer_names(const std::vector<std::vector<nn::Options>>& layers) {
   std::string out;
@@ -156,10 +143,10 @@ std::string layer_names(const std::vector<std::vector<nn::Options>>& layers) {
 }  // namespace
 
 std::string Config::name() const {
-  if (has("name")) return safe_name(text("name"));
+  if (has("name")) return file_name(text("name"));
   const std::string head = fmt::format("{}-{}-{}", spec("task").name(), layer_names(layers("model.position")),
                                        layer_names(layers("model.attention")));
-  return safe_name(head).substr(0, kMaxName - 7) + "-" + id().substr(0, 6);
+  return file_name(head, 89) + "-" + id().substr(0, 6);
 }
 
 // Printing ------------------------------------------------------------------------------------------------------------

@@ -61,8 +61,7 @@ class WAYMARK_API Config {
   std::string id() const;
   // Values of id() as text, for a message that says in which keys two configs differ.
   std::map<std::string, std::string> id_lines() const;
-  // `name`, or <task>-<position>-<attention>-<first 6 of id>; made of letters, digits and . _ - + only, so it is safe as
-  // a folder.
+  // `name`, or <task>-<position>-<attention>-<first 6 of id>, as a safe name of a folder (file_name in report/escape.h).
   std::string name() const;
 
   // config.toml: every key with its origin as a comment. Read again it gives the same config and the same id.

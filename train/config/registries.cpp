@@ -12,6 +12,7 @@ const Registries& registries() {
     r.optimizers = &optimizer_tables();
     r.schedules = &schedule_tables();
     r.task_facts = task_facts;
+    r.schedule_needs_total = schedule_needs_total;
     return r;
   }();
   return joined;

@@ -34,6 +34,8 @@ struct Registries {
   const nn::SpecTables* optimizers = nullptr;
   const nn::SpecTables* schedules = nullptr;
   std::function<TaskFacts(const nn::Options& task)> task_facts;
+  // Must this schedule know the number of updates beforehand?
+  std::function<bool(const nn::Options& schedule)> schedule_needs_total;
   // The judge, asked once for the whole config: adds a problem per refusal (Problem::refusal set), with the origin of
   // the key at fault.
   std::function<void(const Config&, Problems&)> judge;

@@ -102,6 +102,16 @@ TEST_CASE("type slips, ranges and unknown names are refused with what would be r
   CHECK(problem_of("zzzzzzzz") == "unknown gadget zzzzzzzz. Known: sample, plain, needs, short.");
 }
 
+TEST_CASE("a planned name is told from an unknown one") {
+  SpecTables tables = sample_tables();
+  tables.set_planned({"later"});
+  std::vector<std::string> problems;
+  tables.resolve(parse_spec("later(x=1)"), problems);
+  tables.resolve(parse_spec("latr"), problems);
+  CHECK(problems == std::vector<std::string>{"the gadget later is not built yet. Known: sample, plain, needs.",
+                                             "unknown gadget latr. Known: sample, plain, needs, short."});
+}
+
 TEST_CASE("all problems of a spec are reported, and the throwing form shows them all") {
   CHECK(problems_of("sample(clip=x, base=x, values=x, beyond=x, lengths=x, zzzzzzzzz=1)").size() == 6);
   try {

@@ -41,6 +41,7 @@ inline const train::Registries& small_registries() {
         f.metrics = {"accuracy", "loss"};
         return f;
       },
+      [](const Options& schedule) { return schedule.name() == "cosine"; },
       [](const train::Config& config, train::Problems& problems) {
         for (const auto& sum : config.layers("model.attention"))
           if (sum[0].name() == "local" && config.layers("model.position")[0][0].name() == "rope")

@@ -152,9 +152,10 @@ TEST_CASE("exactly one of steps, epochs, tokens, minutes") {
   CHECK(problems_of("task = 'toy'\n[train]\nsteps = 5\nminutes = 2").find("train.steps and train.minutes are both given") !=
         std::string::npos);
   // A later source replaces the earlier choice: otherwise a saved config could never be run by time.
-  const Config later = config_of("task = 'toy'\ntrain.steps = 5", {"train.minutes=0.5"});
+  const Config later = config_of("task = 'toy'\ntrain.steps = 5", {"train.minutes=0.5", "optim.schedule=constant"});
   CHECK_FALSE(later.has("train.steps"));
   CHECK(later.real("train.minutes") == 0.5);
+  CHECK(problems_of("task = 'toy'", {"train.minutes=0.5"}).find("--set|optim.schedule = cosine(warmup=100) must know the number") == 0);
 }
 
 TEST_CASE("rules between keys") {
