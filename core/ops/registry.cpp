@@ -139,6 +139,16 @@
   X(kHardswish)          \
   X(kLogsigmoid)         \
   X(kGlu)                \
+  /* loss */             \
+  X(kCrossEntropy)       \
+  X(kNllLoss)            \
+  X(kMseLoss)            \
+  X(kL1Loss)             \
+  X(kSmoothL1Loss)       \
+  X(kHuberLoss)          \
+  X(kKlDiv)              \
+  X(kBinaryCrossEntropy) \
+  X(kBinaryCrossEntropyWithLogits)\
   /* inplace */          \
   X(kAddInplace)         \
   X(kSubInplace)         \

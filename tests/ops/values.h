@@ -1,19 +1,15 @@
-// For tests of single values: leaves from lists, comparison with NaN and infinities.
+// More for tests of values: leaves of any shape, exact zeros, fused ops and their twins.
 #pragma once
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <limits>
-
 #include "core/autograd/state.h"
+#include "tests/ops/expect.h"
 #include "tests/tensors.h"
 
 namespace waymark::test {
 
-inline constexpr double kInf = std::numeric_limits<double>::infinity();
-inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
+// leaf({2, 2}, {1, 2, 3, 4}): the values of an f64 leaf in row-major order; empty shapes, too.
 inline Tensor leaf(const Shape& shape, std::initializer_list<double> v) {
   Tensor t = make<double>(shape, v);
   t.requires_grad_();
