@@ -6,6 +6,7 @@
 namespace waymark::train::cli {
 
 Command table_command();
+Command verify_command();
 Command help_command();
 
 }  // namespace waymark::train::cli
