@@ -115,10 +115,12 @@ class Converter {
     std::vector<SpecValue> out;
     for (const SpecValue& item : v.list()) {
       std::optional<SpecValue> converted;
-      if (element != OptionType::word) converted = scalar(element, item);
+      if (element != OptionType::word)
+        converted = scalar(element, item);
       else if ((item.kind() == Kind::word || item.kind() == Kind::text) && contains(rule_.choices, item.text()))
         converted = SpecValue(item.text());
-      else converted = word(item);
+      else
+        converted = word(item);
       if (!converted) return std::nullopt;
       out.push_back(*converted);
     }
@@ -195,8 +197,10 @@ std::string OptionRule::describe() const {
   const std::string words = fmt::format("{}", fmt::join(choices, " | "));
   const std::string beside = choices.empty() ? "" : " or " + words;
   std::string length;
-  if (min_length == max_length) length = fmt::format(" of {}", min_length);
-  else if (min_length > 0) length = fmt::format(" of at least {}", min_length);
+  if (min_length == max_length)
+    length = fmt::format(" of {}", min_length);
+  else if (min_length > 0)
+    length = fmt::format(" of at least {}", min_length);
   switch (type) {
     case OptionType::integer: return "int" + range_text(*this) + beside;
     case OptionType::real: return "float" + range_text(*this) + beside;
@@ -229,10 +233,9 @@ OptionRule word_option(Fallback fallback, std::vector<std::string> choices) {
 OptionRule text_option(std::optional<std::string> fallback) {
   return make_rule(OptionType::text, fallback ? std::optional(SpecValue(*fallback)) : std::nullopt, -kInf, kInf);
 }
-OptionRule int_list_option(std::optional<std::vector<i64>> fallback, i64 min, i64 max, i64 min_length,
-                           i64 max_length) {
-  OptionRule rule = make_rule(OptionType::integers, list_value(fallback), static_cast<double>(min),
-                              static_cast<double>(max));
+OptionRule int_list_option(std::optional<std::vector<i64>> fallback, i64 min, i64 max, i64 min_length, i64 max_length) {
+  OptionRule rule =
+      make_rule(OptionType::integers, list_value(fallback), static_cast<double>(min), static_cast<double>(max));
   rule.min_length = min_length;
   rule.max_length = max_length;
   return rule;
@@ -337,7 +340,8 @@ std::string Options::short_form() const {
 }
 std::string Options::canonical() const {
   std::vector<std::string> args;
-  for (const Entry& e : entries_) args.push_back(e.name + "=" + (e.nested ? e.nested->canonical() : value_text(e.value)));
+  for (const Entry& e : entries_)
+    args.push_back(e.name + "=" + (e.nested ? e.nested->canonical() : value_text(e.value)));
   return joined(name_, args);
 }
 
@@ -362,12 +366,12 @@ std::optional<Options> OptionTable::resolve(const Spec& spec, std::vector<std::s
   for (const SpecArg& arg : spec.args) {
     if (find(arg.key)) continue;
     const std::string key = printable(arg.key, 40);
-    if (options.empty()) problems.push_back(fmt::format("{}: unknown option {}; it has no options", name, key));
+    if (options.empty())
+      problems.push_back(fmt::format("{}: unknown option {}; it has no options", name, key));
     else
-      problems.push_back(fmt::format("{}: unknown option {}.{}{}", name, key, did_you_mean(arg.key, option_names()),
-                                     suggest(arg.key, option_names()).empty()
-                                         ? fmt::format(" It has {}.", fmt::join(option_names(), ", "))
-                                         : ""));
+      problems.push_back(fmt::format(
+          "{}: unknown option {}.{}{}", name, key, did_you_mean(arg.key, option_names()),
+          suggest(arg.key, option_names()).empty() ? fmt::format(" It has {}.", fmt::join(option_names(), ", ")) : ""));
   }
   Options out;
   out.name_ = name;
@@ -426,11 +430,14 @@ std::string OptionTable::signature() const {
   std::vector<std::string> args;
   for (const OptionDef& def : options) {
     std::string text = def.name + "=";
-    if (!def.rule.from.empty()) text += def.rule.from;
-    else if (!def.rule.fallback) text = def.name;
+    if (!def.rule.from.empty())
+      text += def.rule.from;
+    else if (!def.rule.fallback)
+      text = def.name;
     else if (def.rule.type == OptionType::word && !def.rule.choices.empty())
       text += fmt::format("{}", fmt::join(def.rule.choices, "|"));
-    else text += value_text(*def.rule.fallback);
+    else
+      text += value_text(*def.rule.fallback);
     args.push_back(text);
   }
   return joined(name, args);
@@ -484,14 +491,18 @@ std::optional<Options> SpecTables::resolve(const Spec& spec, std::vector<std::st
     // What is written beside the alias wins over what the alias stands for.
     Spec merged = *alias;
     for (const SpecArg& arg : spec.args) {
-      auto same = std::find_if(merged.args.begin(), merged.args.end(), [&](const SpecArg& a) { return a.key == arg.key; });
-      if (same == merged.args.end()) merged.args.push_back(arg);
-      else *same = arg;
+      auto same =
+          std::find_if(merged.args.begin(), merged.args.end(), [&](const SpecArg& a) { return a.key == arg.key; });
+      if (same == merged.args.end())
+        merged.args.push_back(arg);
+      else
+        *same = arg;
     }
     return find(merged.name)->resolve(merged, problems, defaults);
   }
   if (contains(planned_, spec.name)) {
-    problems.push_back(fmt::format("the {} {} is not built yet. Known: {}.", kind_, spec.name, fmt::join(names(), ", ")));
+    problems.push_back(
+        fmt::format("the {} {} is not built yet. Known: {}.", kind_, spec.name, fmt::join(names(), ", ")));
     return std::nullopt;
   }
   std::vector<std::string> known = names();
@@ -516,9 +527,12 @@ std::optional<std::vector<Options>> SpecTables::resolve_sum(const SpecSum& sum, 
   for (const Spec& spec : sum) {
     auto options = resolve(spec, problems, defaults);
     if (!options) continue;
-    const bool twice = std::any_of(out.begin(), out.end(), [&](const Options& o) { return o.name() == options->name(); });
-    if (twice) problems.push_back(fmt::format("{} appears twice in the sum", options->name()));
-    else out.push_back(std::move(*options));
+    const bool twice =
+        std::any_of(out.begin(), out.end(), [&](const Options& o) { return o.name() == options->name(); });
+    if (twice)
+      problems.push_back(fmt::format("{} appears twice in the sum", options->name()));
+    else
+      out.push_back(std::move(*options));
   }
   if (problems.size() > before) return std::nullopt;
   std::stable_sort(out.begin(), out.end(),

@@ -36,8 +36,8 @@ struct WAYMARK_API OptionRule {
   bool above = false, below = false;  // the bound itself is not allowed
   std::vector<std::string> choices;   // of a word; or words that stand beside a number: heads=all
   i64 min_length = 0, max_length = std::numeric_limits<i64>::max();  // of a list
-  std::string from;                   // the default comes from here (a config key) where the caller knows it
-  const SpecTables* tables = nullptr; // of a spec option
+  std::string from;                    // the default comes from here (a config key) where the caller knows it
+  const SpecTables* tables = nullptr;  // of a spec option
 
   // Words that are accepted beside the type: int_option("all").or_word({"all"}).
   OptionRule or_word(std::vector<std::string> words) const;
@@ -55,8 +55,8 @@ struct Required {};
 inline constexpr Required required() { return {}; }
 struct WAYMARK_API Fallback {
   std::optional<SpecValue> value;
-  Fallback(Required) {}                                         // NOLINT: implicit on purpose
-  template <class T> Fallback(T v) : value(SpecValue(v)) {}     // NOLINT
+  Fallback(Required) {}                                      // NOLINT: implicit on purpose
+  template <class T> Fallback(T v) : value(SpecValue(v)) {}  // NOLINT
 };
 WAYMARK_API OptionRule int_option(Fallback fallback, i64 min = std::numeric_limits<i64>::min(),
                                   i64 max = std::numeric_limits<i64>::max());
@@ -65,16 +65,16 @@ WAYMARK_API OptionRule real_option(Fallback fallback, double min = -std::numeric
 WAYMARK_API OptionRule bool_option(Fallback fallback);
 WAYMARK_API OptionRule word_option(Fallback fallback, std::vector<std::string> choices);
 WAYMARK_API OptionRule text_option(std::optional<std::string> fallback);  // any word or "quoted" text
-WAYMARK_API OptionRule int_list_option(std::optional<std::vector<i64>> fallback, i64 min, i64 max,
-                                       i64 min_length = 0, i64 max_length = 1 << 20);
+WAYMARK_API OptionRule int_list_option(std::optional<std::vector<i64>> fallback, i64 min, i64 max, i64 min_length = 0,
+                                       i64 max_length = 1 << 20);
 WAYMARK_API OptionRule real_list_option(std::optional<std::vector<double>> fallback, double min, double max,
                                         i64 min_length = 0, i64 max_length = 1 << 20);
 WAYMARK_API OptionRule word_list_option(std::optional<std::vector<std::string>> fallback,
                                         std::vector<std::string> choices);  // no choices: any word
 WAYMARK_API OptionRule spec_option(std::optional<std::string> fallback, const SpecTables& tables);
 
-// `value` in the type of the rule (int to float, quoted text to word), or nothing, and in `problem` what would be right:
-// "must be int 0..16, not float 1.5". Also used for config keys.
+// `value` in the type of the rule (int to float, quoted text to word), or nothing, and in `problem` what would be
+// right: "must be int 0..16, not float 1.5". Also used for config keys.
 WAYMARK_API std::optional<SpecValue> convert(const OptionRule& rule, const SpecValue& value, std::string& problem);
 // Canonical text of a converted value: reals without ".0", lists without blanks.
 WAYMARK_API std::string value_text(const SpecValue& value);
@@ -118,7 +118,7 @@ class WAYMARK_API Options {
     SpecValue value;
     std::optional<SpecValue> fallback;
     bool given = false;
-    bool shown = false;  // always in the short form: its default depends on the surroundings
+    bool shown = false;                     // always in the short form: its default depends on the surroundings
     std::shared_ptr<const Options> nested;  // of a spec option: its resolved value
   };
   const Entry& entry(std::string_view option) const;
@@ -161,10 +161,10 @@ class WAYMARK_API SpecTables {
   // Names that are known but not built yet: their error says so.
   void set_planned(std::vector<std::string> names) { planned_ = std::move(names); }
   const std::vector<std::string>& planned() const { return planned_; }
-  const OptionTable* find(std::string_view name) const;     // aliases are not found here
-  std::vector<std::string> names() const;                   // in registry order, without aliases
+  const OptionTable* find(std::string_view name) const;  // aliases are not found here
+  std::vector<std::string> names() const;                // in registry order, without aliases
   const std::vector<std::pair<std::string, Spec>>& aliases() const { return aliases_; }
-  i64 order_of(std::string_view name) const;                // place in the registry; -1 if unknown
+  i64 order_of(std::string_view name) const;  // place in the registry; -1 if unknown
 
   std::optional<Options> resolve(const Spec& spec, std::vector<std::string>& problems,
                                  const Defaults& defaults = {}) const;

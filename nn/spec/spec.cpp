@@ -300,10 +300,14 @@ class Parser {
         continue;
       }
       const char escaped = at_ < text_.size() ? text_[at_++] : '\0';
-      if (escaped == '"' || escaped == '\\') out += escaped;
-      else if (escaped == 'n') out += '\n';
-      else if (escaped == 't') out += '\t';
-      else error(at_ - 1, R"(in quotes a backslash stands before " \ n or t only)");
+      if (escaped == '"' || escaped == '\\')
+        out += escaped;
+      else if (escaped == 'n')
+        out += '\n';
+      else if (escaped == 't')
+        out += '\t';
+      else
+        error(at_ - 1, R"(in quotes a backslash stands before " \ n or t only)");
     }
     error(start, "the quote is not closed");
   }
@@ -372,9 +376,12 @@ std::string quote(const std::string& text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else out += c;
+    if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else
+      out += c;
   }
   return out + "\"";
 }

@@ -34,13 +34,13 @@ class WAYMARK_API SpecValue {
   enum class Kind : u8 { integer, real, boolean, word, text, list, spec };  // text = "quoted"
 
   SpecValue() : SpecValue(i64{0}) {}
-  SpecValue(i64 v) : kind_(Kind::integer), integer_(v) {}          // NOLINT: implicit on purpose
-  SpecValue(int v) : SpecValue(i64{v}) {}                          // NOLINT
-  SpecValue(double v) : kind_(Kind::real), real_(v) {}             // NOLINT
-  SpecValue(bool v) : kind_(Kind::boolean), boolean_(v) {}         // NOLINT
-  SpecValue(std::vector<SpecValue> v);                             // NOLINT
-  SpecValue(Spec v);                                               // NOLINT
-  SpecValue(const char* word) : SpecValue(std::string(word)) {}    // NOLINT
+  SpecValue(i64 v) : kind_(Kind::integer), integer_(v) {}                     // NOLINT: implicit on purpose
+  SpecValue(int v) : SpecValue(i64{v}) {}                                     // NOLINT
+  SpecValue(double v) : kind_(Kind::real), real_(v) {}                        // NOLINT
+  SpecValue(bool v) : kind_(Kind::boolean), boolean_(v) {}                    // NOLINT
+  SpecValue(std::vector<SpecValue> v);                                        // NOLINT
+  SpecValue(Spec v);                                                          // NOLINT
+  SpecValue(const char* word) : SpecValue(std::string(word)) {}               // NOLINT
   SpecValue(std::string word) : kind_(Kind::word), text_(std::move(word)) {}  // NOLINT
   static SpecValue quoted(std::string text);
 
@@ -49,7 +49,7 @@ class WAYMARK_API SpecValue {
   i64 integer() const { return integer_; }
   double real() const { return real_; }
   bool boolean() const { return boolean_; }
-  const std::string& text() const { return text_; }                // word and text
+  const std::string& text() const { return text_; }  // word and text
   const std::vector<SpecValue>& list() const { return list_; }
   const Spec& spec() const { return *spec_; }
 

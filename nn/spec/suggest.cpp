@@ -57,7 +57,8 @@ std::vector<std::string> suggest(std::string_view wrong, const std::vector<Candi
   std::vector<std::string> result;
   for (const Hit& hit : hits) {
     const Hit& best = hits.front();
-    if (result.size() == 3 || hit.candidate->rank != best.candidate->rank || (best.distance == 0 && hit.distance > 0)) break;
+    if (result.size() == 3 || hit.candidate->rank != best.candidate->rank || (best.distance == 0 && hit.distance > 0))
+      break;
     if (std::find(result.begin(), result.end(), hit.candidate->shown) == result.end())
       result.push_back(hit.candidate->shown);
   }
@@ -88,9 +89,11 @@ std::string did_you_mean(std::string_view wrong, const std::vector<std::string>&
 size_t utf8_length(std::string_view text, size_t i) {
   auto byte = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
   const unsigned lead = byte(i);
-  const size_t n = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3
-                   : lead >= 0xF0 && lead < 0xF5                 ? 4
-                                                                 : 0;
+  const size_t n = lead < 0x80                   ? 1
+                   : lead >= 0xC2 && lead < 0xE0 ? 2
+                   : lead >= 0xE0 && lead < 0xF0 ? 3
+                   : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                 : 0;
   for (size_t k = 1; k < n; ++k)
     if ((byte(i + k) & 0xC0u) != 0x80u) return 0;
   const unsigned second = byte(i + 1);
@@ -113,11 +116,15 @@ std::string printable(std::string_view text, i64 limit) {
     if (count == limit) return out + fmt::format("... ({} bytes)", text.size());
     const auto c = static_cast<unsigned char>(text[i]);
     const size_t n = utf8_length(text, i);
-    const bool control = c < 0x20 || c == 0x7F || (n == 2 && c == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0);
+    const bool control =
+        c < 0x20 || c == 0x7F || (n == 2 && c == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0);
     if (n == 0 || control) {
-      if (c == '\n') out += "\\n";
-      else if (c == '\t') out += "\\t";
-      else out += fmt::format("\\x{:02x}", c);
+      if (c == '\n')
+        out += "\\n";
+      else if (c == '\t')
+        out += "\\t";
+      else
+        out += fmt::format("\\x{:02x}", c);
       ++i;
       continue;
     }

@@ -57,9 +57,9 @@ struct Command {
   std::string name, summary;  // summary: one line
   std::vector<PositionalInfo> positionals;
   std::vector<OptionInfo> options;
-  std::vector<std::string> examples;  // whole command lines, at least one
+  std::vector<std::string> examples;         // whole command lines, at least one
   std::function<int(const Arguments&)> run;  // the exit code
-  std::string details = {};  // further lines of the help
+  std::string details = {};                  // further lines of the help
 };
 
 // --help, --version, --threads, --quiet, -v, --color: every command has them.

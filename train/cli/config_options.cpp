@@ -14,9 +14,15 @@ struct ShortOption {
   bool is_text;  // the value is taken as it is, even if it looks like a number
 };
 constexpr ShortOption kShort[] = {
-    {"--task", "task", true},           {"--preset", "preset", true}, {"--position", "model.position", true},
-    {"--attention", "model.attention", true}, {"--seed", "seed", false},    {"--steps", "train.steps", false},
-    {"--data-dir", "data.dir", true},   {"--progress", "log.progress", true}, {"--threads", "run.threads", false},
+    {"--task", "task", true},
+    {"--preset", "preset", true},
+    {"--position", "model.position", true},
+    {"--attention", "model.attention", true},
+    {"--seed", "seed", false},
+    {"--steps", "train.steps", false},
+    {"--data-dir", "data.dir", true},
+    {"--progress", "log.progress", true},
+    {"--threads", "run.threads", false},
 };
 
 }  // namespace
@@ -30,9 +36,19 @@ std::vector<OptionInfo> config_options() {
       {"--seed", "N", "seed of everything but the data", "0", ArgumentType::integer},
       {"--steps", "N", "optimizer updates", "2000", ArgumentType::integer},
       {"--data-dir", "DIR", "where data files are looked for first", ""},
-      {"--progress", "HOW", "how progress is shown", "auto", ArgumentType::text, {"auto", "bar", "plain", "json", "none"}},
-      {"--set", "KEY=VALUE", "any other key: help keys. VALUE in TOML syntax; a bare word is a string", "",
-       ArgumentType::text, {}, true},
+      {"--progress",
+       "HOW",
+       "how progress is shown",
+       "auto",
+       ArgumentType::text,
+       {"auto", "bar", "plain", "json", "none"}},
+      {"--set",
+       "KEY=VALUE",
+       "any other key: help keys. VALUE in TOML syntax; a bare word is a string",
+       "",
+       ArgumentType::text,
+       {},
+       true},
   };
 }
 
@@ -59,7 +75,8 @@ std::vector<i64> parse_lengths(const std::string& text, const std::string& origi
     i64 n = 0;
     const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), n);
     if (code != std::errc() || end != part.data() + part.size() || n < 1) {
-      problems.push_back({origin, fmt::format("must be lengths >= 1 with commas between, as 64,256, not {}", nn::printable(text))});
+      problems.push_back(
+          {origin, fmt::format("must be lengths >= 1 with commas between, as 64,256, not {}", nn::printable(text))});
       return {};
     }
     lengths.push_back(n);

@@ -15,8 +15,10 @@ struct Console {
 Console g_console;
 
 void print_to_stderr(const char* head, const char* color, std::string_view text) {
-  if (g_console.color) fmt::print(stderr, "\x1b[{}m{}\x1b[0m {}\n", color, head, text);
-  else fmt::print(stderr, "{} {}\n", head, text);
+  if (g_console.color)
+    fmt::print(stderr, "\x1b[{}m{}\x1b[0m {}\n", color, head, text);
+  else
+    fmt::print(stderr, "{} {}\n", head, text);
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ DataRequest request_of(const Arguments& arguments) {
     throw ConfigError({{"", fmt::format("unknown action {}.{} See waymark data --help.", nn::printable(request.action),
                                         nn::did_you_mean(request.action, kActions))}});
   const bool list = request.action == "list";
-  if (!list && words.size() < 2) problems.push_back({"", fmt::format("TASK is missing: waymark data {} TASK", request.action)});
+  if (!list && words.size() < 2)
+    problems.push_back({"", fmt::format("TASK is missing: waymark data {} TASK", request.action)});
   if (list && words.size() > 1) problems.push_back({"", "waymark data list takes no task"});
   auto only = [&](const char* option, std::initializer_list<const char*> actions) {
     if (arguments.has(option) && std::find(actions.begin(), actions.end(), request.action) == actions.end())

@@ -9,7 +9,8 @@ namespace waymark::train::cli {
 namespace {
 
 bool is_step(const std::string& which) {
-  return which.size() > 5 && which.rfind("step-", 0) == 0 && which.find_first_not_of("0123456789", 5) == std::string::npos;
+  return which.size() > 5 && which.rfind("step-", 0) == 0 &&
+         which.find_first_not_of("0123456789", 5) == std::string::npos;
 }
 
 EvalRequest request_of(const Arguments& arguments) {
@@ -34,13 +35,16 @@ EvalRequest request_of(const Arguments& arguments) {
     if (!find_key(o.key))
       problems.push_back({"--set", fmt::format("{}: unknown key.{}", nn::printable(o.key), suggest_key(o.key))});
     else if (!allowed)
-      problems.push_back({"--set", fmt::format("{} belongs to the trained model: only data.*, train.eval_batches and run.* "
-                                               "may be set",
-                                               o.key)});
+      problems.push_back(
+          {"--set", fmt::format("{} belongs to the trained model: only data.*, train.eval_batches and run.* "
+                                "may be set",
+                                o.key)});
     request.settings.push_back(std::move(o));
   }
-  if (arguments.has("--data-dir")) request.settings.push_back({"data.dir", arguments.text("--data-dir"), "--data-dir", true});
-  if (arguments.has("--threads")) request.settings.push_back({"run.threads", arguments.text("--threads"), "--threads", false});
+  if (arguments.has("--data-dir"))
+    request.settings.push_back({"data.dir", arguments.text("--data-dir"), "--data-dir", true});
+  if (arguments.has("--threads"))
+    request.settings.push_back({"run.threads", arguments.text("--threads"), "--threads", false});
   request.quiet = arguments.has("--quiet");
   request.verbose = arguments.has("--verbose");
   if (!problems.empty()) throw ConfigError(std::move(problems));

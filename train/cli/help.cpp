@@ -18,7 +18,8 @@ int run(const Arguments& arguments) {
     return 0;
   }
   const bool op = words[0] == "op" && words.size() == 2;
-  if (words.size() == 2 && !op) throw ConfigError({{"", fmt::format("unexpected argument {}", nn::printable(words[1]))}});
+  if (words.size() == 2 && !op)
+    throw ConfigError({{"", fmt::format("unexpected argument {}", nn::printable(words[1]))}});
   const std::string& name = words.back();
   const auto text = op ? op_topic(name) : topic_text(name);
   if (!text)
@@ -31,7 +32,8 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command help_command() {
-  return {"help", "explain a command, an encoding, an attention, a task, a config key, ...",
+  return {"help",
+          "explain a command, an encoding, an attention, a task, a config key, ...",
           {{"TOPIC", "a topic, a name, or op NAME; without it: the commands", 0, 2}},
           {},
           {"waymark help encodings", "waymark help huang-m4", "waymark help op matmul", "waymark help keys"},

@@ -13,17 +13,17 @@ namespace waymark::train::cli {
 namespace {
 
 struct SpecTopic {
-  const char* name;                  // of the topic
+  const char* name;  // of the topic
   const nn::SpecTables* tables;
-  const char* key;                   // where such a spec is written
+  const char* key;  // where such a spec is written
 };
 std::vector<SpecTopic> spec_topics() {
   const Registries& r = registries();
   std::vector<SpecTopic> topics;
-  for (const SpecTopic& t : {SpecTopic{"encodings", r.encodings, "model.position"},
-                             SpecTopic{"attentions", r.attentions, "model.attention"}, SpecTopic{"tasks", r.tasks, "task"},
-                             SpecTopic{"optimizers", r.optimizers, "optim.optimizer"},
-                             SpecTopic{"schedules", r.schedules, "optim.schedule"}})
+  for (const SpecTopic& t :
+       {SpecTopic{"encodings", r.encodings, "model.position"}, SpecTopic{"attentions", r.attentions, "model.attention"},
+        SpecTopic{"tasks", r.tasks, "task"}, SpecTopic{"optimizers", r.optimizers, "optim.optimizer"},
+        SpecTopic{"schedules", r.schedules, "optim.schedule"}})
     if (t.tables) topics.push_back(t);
   return topics;
 }
@@ -44,8 +44,10 @@ std::string table_text(const SpecTopic& topic, const nn::OptionTable& table) {
   std::vector<Row> rows;
   for (const nn::OptionDef& def : table.options) {
     std::string fallback = "required";
-    if (!def.rule.from.empty()) fallback = def.rule.from;
-    else if (def.rule.fallback) fallback = nn::value_text(*def.rule.fallback);
+    if (!def.rule.from.empty())
+      fallback = def.rule.from;
+    else if (def.rule.fallback)
+      fallback = nn::value_text(*def.rule.fallback);
     rows.push_back({def.name, fmt::format("{} ({}) [{}]", def.doc, def.rule.describe(), fallback)});
   }
   return out + "\n" + columns(rows) + "\nAs written: " + table.signature() + "\n";
@@ -150,8 +152,8 @@ std::optional<std::string> topic_text(std::string_view name) {
     if (name == topic.name) return list_text(topic);
     if (const nn::OptionTable* table = topic.tables->find(name)) add(table_text(topic, *table));
     for (const auto& [alias, spec] : topic.tables->aliases())
-      if (alias == name) add(fmt::format("{} = {}\n\n", alias, to_string(spec)) +
-                             table_text(topic, *topic.tables->find(spec.name)));
+      if (alias == name)
+        add(fmt::format("{} = {}\n\n", alias, to_string(spec)) + table_text(topic, *topic.tables->find(spec.name)));
   }
   if (const KeyInfo* key = find_key(name)) add(fmt::format("{}: {}\n", key->name, key_row(*key)));
   if (is_key_table(name)) add(keys_text(name));

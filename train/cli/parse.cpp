@@ -32,8 +32,10 @@ std::string shell_quoted(const std::string& word) {
   if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
   std::string out = "'";
   for (char c : word) {
-    if (c == '\'') out += "'\\''";
-    else out += c;
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
   }
   return out + "'";
 }
@@ -68,8 +70,11 @@ struct Parser {
           app.add_flag(option.name, flags[key], "");
         } else {
           // A fixed number of values each time it is given: a list would swallow the words behind it.
-          app.add_option(option.name, values[key], "")->type_size(1)->expected(option.values)->allow_extra_args(false)->multi_option_policy(
-              CLI::MultiOptionPolicy::TakeAll);
+          app.add_option(option.name, values[key], "")
+              ->type_size(1)
+              ->expected(option.values)
+              ->allow_extra_args(false)
+              ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
         }
       }
     }
@@ -153,7 +158,8 @@ struct Parser {
     for (const auto& [key, list] : arguments.values_) {
       const OptionInfo& option = *find_option(command, key);
       const size_t each = static_cast<size_t>(option.values), times = list.size() / each;
-      if (list.size() % each != 0) problems.push_back({"", fmt::format("{0} needs {1} values: {0} {2}", key, each, option.value)});
+      if (list.size() % each != 0)
+        problems.push_back({"", fmt::format("{0} needs {1} values: {0} {2}", key, each, option.value)});
       if (times > 1 && !option.repeats && !option.value.empty())
         problems.push_back({key, fmt::format("given {} times", times)});
       for (const std::string& value : list) check_value(option, key, value);
@@ -163,9 +169,12 @@ struct Parser {
     const auto& choices = option.choices;
     if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
     std::string wanted;
-    if (option.type == ArgumentType::integer && !parses<i64>(value)) wanted = "an int";
-    else if (option.type == ArgumentType::real && !parses<double>(value)) wanted = "a number";
-    else if (option.type != ArgumentType::text || choices.empty()) return;
+    if (option.type == ArgumentType::integer && !parses<i64>(value))
+      wanted = "an int";
+    else if (option.type == ArgumentType::real && !parses<double>(value))
+      wanted = "a number";
+    else if (option.type != ArgumentType::text || choices.empty())
+      return;
     std::string list;
     for (const std::string& choice : choices) {
       if (!list.empty()) list += " | ";
@@ -173,8 +182,8 @@ struct Parser {
     }
     if (!wanted.empty() && !list.empty()) wanted += " or ";
     const std::string hint = nn::did_you_mean(value, choices);
-    problems.push_back({key, fmt::format("must be {}{}, not {}{}{}", wanted, list, printable(value),
-                                         hint.empty() ? "" : ".", hint)});
+    problems.push_back(
+        {key, fmt::format("must be {}{}, not {}{}{}", wanted, list, printable(value), hint.empty() ? "" : ".", hint)});
   }
 };
 

@@ -22,7 +22,11 @@ const std::vector<OptionInfo>& common_options() {
       {"--threads", "N", "threads to use; results do not depend on it", "auto", ArgumentType::integer, {"auto"}},
       {"-q,--quiet", "", "print results and errors only", ""},
       {"-v,--verbose", "", "print more", ""},
-      {"--color", "WHEN", "colours on the terminal; NO_COLOR turns them off too", "auto", ArgumentType::text,
+      {"--color",
+       "WHEN",
+       "colours on the terminal; NO_COLOR turns them off too",
+       "auto",
+       ArgumentType::text,
        {"auto", "always", "never"}},
   };
   return options;
@@ -41,8 +45,9 @@ int unknown_command(const std::string& word) {
   std::vector<std::string> names;
   for (const Command& command : commands()) names.push_back(command.name);
   const bool is_option = !word.empty() && word[0] == '-';
-  return wrong(fmt::format("unknown {} {}.{} See waymark help.", is_option ? "option" : "command", printable(word),
-                           nn::did_you_mean(word, is_option ? std::vector<std::string>{"--help", "--version"} : names)));
+  return wrong(
+      fmt::format("unknown {} {}.{} See waymark help.", is_option ? "option" : "command", printable(word),
+                  nn::did_you_mean(word, is_option ? std::vector<std::string>{"--help", "--version"} : names)));
 }
 
 int run_command(const Command& command, const std::vector<std::string>& words) {
@@ -59,8 +64,10 @@ int run_command(const Command& command, const std::vector<std::string>& words) {
   set_console(arguments.text("--color"), arguments.has("--quiet"), arguments.has("--verbose"));
   if (const std::string threads = arguments.text("--threads"); !threads.empty() && threads != "auto") {
     const i64 n = arguments.integer("--threads");
-    if (n < 1 || n > 4096) problems.push_back({"--threads", fmt::format("must be 1..4096 or auto, not {}", threads)});
-    else set_num_threads(static_cast<int>(n));
+    if (n < 1 || n > 4096)
+      problems.push_back({"--threads", fmt::format("must be 1..4096 or auto, not {}", threads)});
+    else
+      set_num_threads(static_cast<int>(n));
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
   return command.run(arguments);
@@ -86,13 +93,9 @@ int run_program(const std::vector<std::string>& words) {
   int code = kFailed;
   try {
     code = dispatch(words);
-  } catch (const ConfigError& e) {
-    code = wrong(e.what());
-  } catch (const std::bad_alloc&) {
+  } catch (const ConfigError& e) { code = wrong(e.what()); } catch (const std::bad_alloc&) {
     print_error("out of memory");
-  } catch (const std::exception& e) {
-    print_error(e.what());
-  }
+  } catch (const std::exception& e) { print_error(e.what()); }
   // A full disk shows itself when the buffers are written.
   if ((std::fflush(stdout) != 0 || std::ferror(stdout)) && code == kFine) {
     print_error("standard output cannot be written");

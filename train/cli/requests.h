@@ -20,23 +20,23 @@ struct TrainRequest {
   std::string out;                    // folder of the run: --out, else runs/<config.name()>
   std::optional<std::string> resume;  // --resume: empty = newest checkpoint of `out`; else a run or checkpoint folder
   bool force = false, dry_run = false, check_causal = false, quiet = false, verbose = false;
-  std::string command_line;           // for overrides.txt: can be pasted into a shell
+  std::string command_line;  // for overrides.txt: can be pasted into a shell
 };
 Command train_command(std::function<int(const TrainRequest&)> run);
 
 struct SweepRequest {
   SweepCells cells;
-  std::string out;           // folder of the sweep: --out, else sweeps/<name of the first file>
+  std::string out;  // folder of the sweep: --out, else sweeps/<name of the first file>
   i64 jobs = 1;
-  std::string rerun;         // empty, "failed" or "all"
+  std::string rerun;  // empty, "failed" or "all"
   bool fail_fast = false, list = false, quiet = false, verbose = false;
   std::string command_line;
 };
 Command sweep_command(std::function<int(const SweepRequest&)> run);
 
 struct EvalRequest {
-  std::string target;              // folder of a run or of a checkpoint
-  std::string which = "last";      // last, best or step-N: of a run
+  std::string target;          // folder of a run or of a checkpoint
+  std::string which = "last";  // last, best or step-N: of a run
   std::string split = "test";
   std::vector<i64> lengths;        // further test lengths
   i64 draws = 1;                   // frozen noise with this many seeds
@@ -47,11 +47,11 @@ struct EvalRequest {
 Command eval_command(std::function<int(const EvalRequest&)> run);
 
 struct DataRequest {
-  std::string action;           // list, info, stats, show, generate, check, split
-  std::optional<Config> config; // resolved, with the task and its data keys; none for list
+  std::string action;            // list, info, stats, show, generate, check, split
+  std::optional<Config> config;  // resolved, with the task and its data keys; none for list
   std::string split = "train";
   i64 item = 0;
-  std::string out;              // generate: a folder; split: a file
+  std::string out;  // generate: a folder; split: a file
   bool quiet = false, verbose = false;
 };
 Command data_command(std::function<int(const DataRequest&)> run);

@@ -50,8 +50,9 @@ Command sweep_command(std::function<int(const SweepRequest&)> run) {
       {"--dry-run", "", "print the plan and stop", ""},
   };
   command.options.insert(command.options.end(), own.begin(), own.end());
-  command.examples = {"waymark sweep base.toml --set model.position=none,rope,'huang-m4(clip=8)' --seeds 0..2 -j 2 --out sweeps/a",
-                      "waymark sweep base.toml --list"};
+  command.examples = {
+      "waymark sweep base.toml --set model.position=none,rope,'huang-m4(clip=8)' --seeds 0..2 -j 2 --out sweeps/a",
+      "waymark sweep base.toml --list"};
   command.details =
       "Commas at top level separate values; commas inside brackets and quotes do not: a pattern of layers\n"
       "is written in quotes, --set 'model.position=\"[rope]*3, none\",rope'.\n";

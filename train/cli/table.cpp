@@ -19,8 +19,10 @@ std::vector<std::string> keys_of(const Arguments& arguments, const char* option,
   const std::string text = arguments.text(option);
   if (text == "none") return keys;
   for (const std::string& key : split_top_level(text)) {
-    if (find_key(key)) keys.push_back(key);
-    else problems.push_back({option, fmt::format("{} is no config key.{}", nn::printable(key), suggest_key(key))});
+    if (find_key(key))
+      keys.push_back(key);
+    else
+      problems.push_back({option, fmt::format("{} is no config key.{}", nn::printable(key), suggest_key(key))});
   }
   return keys;
 }
@@ -80,15 +82,35 @@ Command table_command() {
       {"--rows", "KEYS", "config keys whose values are the rows", "model.position"},
       {"--cols", "KEYS", "config keys whose values are the columns, or none", "task"},
       {"--group-by", "KEYS", "one table for each value of these keys", ""},
-      {"--metric", "NAMES", "test.accuracy, test@128.loss; * and ? stand for letters", "the task's own", ArgumentType::text, {}, true},
+      {"--metric",
+       "NAMES",
+       "test.accuracy, test@128.loss; * and ? stand for letters",
+       "the task's own",
+       ArgumentType::text,
+       {},
+       true},
       {"--from", "WHICH", "the checkpoint: last, or best on validation", "last", ArgumentType::text, {"best", "last"}},
       {"--filter", "KEY=GLOB", "only runs whose value matches", "", ArgumentType::text, {}, true},
       {"--format", "NAME", "of the text", "md", ArgumentType::text, {"md", "csv", "latex", "json"}},
       {"--ci", "", "with the 95 % interval of the mean", ""},
       {"--pooled", "", "intervals from the s.d. pooled over the rows of a column", ""},
-      {"--compare", "A B", "paired differences of two rows over common seeds", "", ArgumentType::text, {}, false, false, 2},
+      {"--compare",
+       "A B",
+       "paired differences of two rows over common seeds",
+       "",
+       ArgumentType::text,
+       {},
+       false,
+       false,
+       2},
       {"--average", "", "with the mean over the columns, for rows that have them all", ""},
-      {"--extra", "NAMES", "further columns: parameters, seconds, cpu_seconds, tokens_per_s, flops, peak_memory", "", ArgumentType::text, {}, true},
+      {"--extra",
+       "NAMES",
+       "further columns: parameters, seconds, cpu_seconds, tokens_per_s, flops, peak_memory",
+       "",
+       ArgumentType::text,
+       {},
+       true},
       {"--reference", "ROW", "row that parameter counts are compared with", "the first"},
       {"--no-baselines", "", "without the task's baselines", ""},
   };

@@ -23,7 +23,8 @@ TrainRequest request_of(const Arguments& arguments) {
     problems.push_back({"--force", "starts again, but --resume continues: give one of them"});
   std::vector<Source> sources = read_files(files, problems);
   for (size_t i = 0; i < sources.size(); ++i)
-    if (sources[i].sweep.present) problems.push_back({files[i], "[sweep] belongs to waymark sweep, not to waymark train"});
+    if (sources[i].sweep.present)
+      problems.push_back({files[i], "[sweep] belongs to waymark sweep, not to waymark train"});
   sources.push_back(command_line_source(config_overrides(arguments, problems), problems));
   request.config = resolve_or_throw(sources, std::move(problems));
   request.out = arguments.has("--out") ? arguments.text("--out") : "runs/" + request.config.name();
@@ -46,7 +47,14 @@ Command train_command(std::function<int(const TrainRequest&)> run) {
   command.options = config_options();
   const std::vector<OptionInfo> own = {
       {"--out", "DIR", "folder of the run", "runs/<name>"},
-      {"--resume", "[PATH]", "continue from the newest checkpoint of the run, or from this folder", "", ArgumentType::text, {}, false, true},
+      {"--resume",
+       "[PATH]",
+       "continue from the newest checkpoint of the run, or from this folder",
+       "",
+       ArgumentType::text,
+       {},
+       false,
+       true},
       {"--force", "", "start again in a folder that is in use", ""},
       {"--dry-run", "", "check the request, print the resolved config, stop", ""},
       {"--check-causal", "", "a causal model on random tokens must not get below ln V - 0.01", ""},

@@ -16,7 +16,8 @@ namespace waymark::train::cli {
 namespace {
 
 void print_text(const CaseReport& report) {
-  const std::string head = fmt::format("{}{}{}", shorten(report.file, 200), report.module.empty() ? "" : "  ", report.module);
+  const std::string head =
+      fmt::format("{}{}{}", shorten(report.file, 200), report.module.empty() ? "" : "  ", report.module);
   if (!report.usable()) {
     fmt::print("{}: cannot be used\n", head);
     for (const std::string& problem : report.problems) fmt::print("  {}\n", nn::printable(problem, 500));
@@ -37,11 +38,20 @@ Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
 Json json_of(const CaseReport& report) {
   Json::Array checks, problems;
   for (const TensorCheck& check : report.checks)
-    checks.push_back(Json::Object{{"name", check.name}, {"shape", to_string(check.shape)}, {"max_abs", number(check.max_abs)},
-                                  {"max_rel", number(check.max_rel)}, {"where", check.where}, {"pass", check.pass}});
+    checks.push_back(Json::Object{{"name", check.name},
+                                  {"shape", to_string(check.shape)},
+                                  {"max_abs", number(check.max_abs)},
+                                  {"max_rel", number(check.max_rel)},
+                                  {"where", check.where},
+                                  {"pass", check.pass}});
   for (const std::string& problem : report.problems) problems.emplace_back(problem);
-  return Json::Object{{"file", report.file}, {"module", report.module}, {"source", report.source}, {"usable", report.usable()},
-                      {"pass", report.pass()}, {"checks", std::move(checks)}, {"problems", std::move(problems)}};
+  return Json::Object{{"file", report.file},
+                      {"module", report.module},
+                      {"source", report.source},
+                      {"usable", report.usable()},
+                      {"pass", report.pass()},
+                      {"checks", std::move(checks)},
+                      {"problems", std::move(problems)}};
 }
 
 int run(const Arguments& arguments) {
@@ -63,8 +73,10 @@ int run(const Arguments& arguments) {
     usable = usable && report.usable();
     pass = pass && report.pass();
     passed += report.usable() && report.pass();
-    if (arguments.has("--json")) fmt::print("{}\n", write_json(json_of(report)));
-    else print_text(report);
+    if (arguments.has("--json"))
+      fmt::print("{}\n", write_json(json_of(report)));
+    else
+      print_text(report);
   }
   if (!arguments.has("--json") && arguments.positionals().size() > 1)
     fmt::print("{} of {} files pass\n", passed, arguments.positionals().size());

@@ -31,8 +31,9 @@ std::string version_text() {
 #else
   const char* compiler = "g++ " __VERSION__;
 #endif
-  return fmt::format("waymark {}\ncompiler  {}\nblas      {}, core {}\nsimd      {}\nthreads   {} ({})\n", version(), compiler,
-                     kernels::blas_config(), kernels::blas_core_name(), simd_level(), parallel_backend(), num_threads());
+  return fmt::format("waymark {}\ncompiler  {}\nblas      {}, core {}\nsimd      {}\nthreads   {} ({})\n", version(),
+                     compiler, kernels::blas_config(), kernels::blas_core_name(), simd_level(), parallel_backend(),
+                     num_threads());
 }
 
 }  // namespace waymark::train::cli

@@ -50,12 +50,14 @@ void check_batches(CheckContext& c) {
 // Minutes end a run at no known step; epochs and tokens give a number as soon as the data is known.
 void check_schedule(CheckContext& c) {
   const Config& f = c.config;
-  if (!c.fine("optim.schedule", "train.minutes") || !f.has("train.minutes") || !c.registries.schedule_needs_total) return;
+  if (!c.fine("optim.schedule", "train.minutes") || !f.has("train.minutes") || !c.registries.schedule_needs_total)
+    return;
   const nn::Options& schedule = f.spec("optim.schedule");
   if (c.registries.schedule_needs_total(schedule))
-    c.add("train.minutes", fmt::format("optim.schedule = {} must know the number of updates, but train.minutes = {} does not "
-                                       "say it: write {}(total=N), or constant",
-                                       f.short_form("optim.schedule"), f.short_form("train.minutes"), schedule.name()));
+    c.add("train.minutes",
+          fmt::format("optim.schedule = {} must know the number of updates, but train.minutes = {} does not "
+                      "say it: write {}(total=N), or constant",
+                      f.short_form("optim.schedule"), f.short_form("train.minutes"), schedule.name()));
 }
 
 void check_select(CheckContext& c) {
@@ -68,9 +70,10 @@ void check_select(CheckContext& c) {
     return;
   }
   if (select.rfind("val.", 0) != 0) {
-    c.add("train.select", fmt::format("train.select = {}: must be last or val.<metric>; a checkpoint is never chosen by "
-                                      "a test value",
-                                      nn::printable(select)));
+    c.add("train.select",
+          fmt::format("train.select = {}: must be last or val.<metric>; a checkpoint is never chosen by "
+                      "a test value",
+                      nn::printable(select)));
     return;
   }
   if (!c.facts.has_validation) {
@@ -99,8 +102,8 @@ void check_data(CheckContext& c) {
     const bool file = split.rfind("file:", 0) == 0 && split.size() > 5 && c.facts.split_files;
     const auto& splits = c.facts.splits;
     if (!file && std::find(splits.begin(), splits.end(), split) == splits.end())
-      c.add("data.split", fmt::format("data.split = {}: the task has {}{}", nn::printable(split), fmt::join(splits, ", "),
-                                      c.facts.split_files ? " and file:PATH" : ""));
+      c.add("data.split", fmt::format("data.split = {}: the task has {}{}", nn::printable(split),
+                                      fmt::join(splits, ", "), c.facts.split_files ? " and file:PATH" : ""));
   }
   if (c.fine("data.max_len", "data.pad_to") && f.integer("data.pad_to") > 0 &&
       f.integer("data.pad_to") < f.integer("data.max_len"))

@@ -213,8 +213,10 @@ std::string Config::to_toml() const {
       continue;
     }
     std::string value;
-    if (key.shape == KeyShape::plain) value = toml_value(e.plain);
-    else if (key.shape != KeyShape::groups) value = toml_string(e.canonical);
+    if (key.shape == KeyShape::plain)
+      value = toml_value(e.plain);
+    else if (key.shape != KeyShape::groups)
+      value = toml_string(e.canonical);
     else {
       value = "[";
       for (const ParameterGroup& g : e.groups) {

@@ -47,7 +47,8 @@ std::vector<KeyInfo> make_keys() {
   Table t;
   const OptionRule probability = real_option(0.0, 0.0).less_than(1);
 
-  t.plain("name", from(text_option({}), "task, position, attention, id"), kNotInId, "label in tables, folder of the run");
+  t.plain("name", from(text_option({}), "task, position, attention, id"), kNotInId,
+          "label in tables, folder of the run");
   t.plain("seed", int_option(0, 0), kInId, "seed of everything but the data");
   t.special("task", KeyShape::spec, "required", "what is trained and measured: help tasks");
   t.plain("preset", word_option("none", {"none"}), kInId, "fills in the settings of a published experiment");
@@ -86,7 +87,8 @@ std::vector<KeyInfo> make_keys() {
   t.plain("model.mask", text_option("all()"), kInId, "mask expression, joined with pattern, causality and padding");
   t.plain("model.num_kv_heads", from(int_option(required(), 1, kMaxWidth), "num_heads"), kInId,
           "heads of keys and values, shared by groups of query heads");
-  t.plain("model.norm", word_option("pre", {"pre", "post"}), kInId, "norm before or after each part; pre adds a last one");
+  t.plain("model.norm", word_option("pre", {"pre", "post"}), kInId,
+          "norm before or after each part; pre adds a last one");
   t.plain("model.norm_type", word_option("layer", {"layer", "rms"}), kInId, "layer norm or RMS norm");
   t.plain("model.norm_eps", real_option(1e-5).greater_than(0), kInId, "added to the variance");
   t.plain("model.activation", word_option("gelu", {"gelu", "gelu_tanh", "relu", "silu"}), kInId,
@@ -98,8 +100,8 @@ std::vector<KeyInfo> make_keys() {
   t.plain("model.attention_bias", bool_option(true), kInId, "biases of the q, k, v and output projections");
   t.plain("model.ffn_bias", bool_option(true), kInId, "biases of the feed-forward part");
   t.plain("model.head_bias", bool_option(true), kInId, "bias of the last linear layer of the head");
-  t.plain("model.pooling", word_option("mean", {"cls", "mean", "mean-all", "mean-zeroed", "first", "last", "max"}), kInId,
-          "how a sequence becomes one vector");
+  t.plain("model.pooling", word_option("mean", {"cls", "mean", "mean-all", "mean-zeroed", "first", "last", "max"}),
+          kInId, "how a sequence becomes one vector");
   t.plain("model.cls_position", word_option("first", {"first", "none"}), kInId, "position of the [CLS] row");
   t.plain("model.head_hidden", from(int_option(required(), 1, kMaxWidth), "ffn_dim"), kInId,
           "hidden width of a classification head");
@@ -120,24 +122,30 @@ std::vector<KeyInfo> make_keys() {
   t.special("optim.optimizer", KeyShape::spec, "adamw(lr=1e-3)", "help optimizers");
   t.special("optim.schedule", KeyShape::spec, "cosine(warmup=100)", "learning rate over steps: help schedules");
   t.plain("optim.clip_norm", real_option(1, 0.0), kInId, "largest norm of all gradients; 0 = off");
-  t.plain("optim.clip_value", real_option(0, 0.0), kInId, "largest absolute gradient element, before the norm; 0 = off");
+  t.plain("optim.clip_value", real_option(0, 0.0), kInId,
+          "largest absolute gradient element, before the norm; 0 = off");
   t.plain("optim.accumulate", int_option(1, 1, 1 << 20), kInId, "micro-batches per step");
   t.plain("optim.decay", word_option("matrices", {"matrices", "all", "none"}), kInId, "which parameters decay");
-  t.plain("optim.no_decay", nn::word_list_option(std::vector<std::string>{}, {}), kInId, "globs of names that never decay");
-  t.special("optim.groups", KeyShape::groups, "[]", "list of {match, lr_scale, weight_decay, freeze}; first match wins");
+  t.plain("optim.no_decay", nn::word_list_option(std::vector<std::string>{}, {}), kInId,
+          "globs of names that never decay");
+  t.special("optim.groups", KeyShape::groups, "[]",
+            "list of {match, lr_scale, weight_decay, freeze}; first match wins");
 
   const OptionRule length = from(int_option(required(), 1, (1 << 22) - 1), "2000, if none of the four is given");
   t.plain("train.steps", length, kInId, "optimizer updates; exactly one of steps, epochs, tokens, minutes");
-  t.plain("train.epochs", from(real_option(required()).greater_than(0), "not set"), kInId, "passes over the training data");
+  t.plain("train.epochs", from(real_option(required()).greater_than(0), "not set"), kInId,
+          "passes over the training data");
   t.plain("train.tokens", from(int_option(required(), 1), "not set"), kInId, "trained tokens");
   t.plain("train.minutes", from(real_option(required()).greater_than(0), "not set"), kInId, "minutes of training time");
   t.plain("train.batch_size", int_option(32, 1, 1 << 24), kInId, "items per update");
-  t.plain("train.micro_batch", int_option(0, 0, 1 << 24), kInId, "items per forward; the other way to say optim.accumulate");
+  t.plain("train.micro_batch", int_option(0, 0, 1 << 24), kInId,
+          "items per forward; the other way to say optim.accumulate");
   t.plain("train.eval_every", from(int_option(required(), 1).or_word({"auto"}), "steps/10"), kInId,
           "steps between validations; auto = a tenth of the run");
   t.plain("train.eval_batches", int_option(0, 0), kInId, "batches of a validation during training; 0 = all");
   t.plain("train.eval_at_start", bool_option(false), kInId, "validate before the first step");
-  t.plain("train.select", from(text_option({}), "val.<main metric>"), kInId, "what the best checkpoint is best in, or last");
+  t.plain("train.select", from(text_option({}), "val.<main metric>"), kInId,
+          "what the best checkpoint is best in, or last");
   t.plain("train.patience", int_option(0, 0), kInId, "stop after so many validations without gain; 0 = never");
   t.plain("train.log_every", int_option(10, 1), kNotInId, "steps between metric lines");
   t.plain("train.save_every", from(int_option(required(), 1).or_word({"auto"}), "eval_every"), kNotInId,
@@ -150,9 +158,11 @@ std::vector<KeyInfo> make_keys() {
   t.plain("log.tensorboard", bool_option(false), kNotInId, "write TensorBoard event files");
   t.plain("log.histograms_every", int_option(0, 0), kNotInId, "steps between histograms; 0 = none");
   t.plain("log.attention_every", int_option(0, 0), kNotInId, "steps between attention pictures; 0 = none");
-  t.plain("log.progress", word_option("auto", {"auto", "bar", "plain", "json", "none"}), kNotInId, "how progress is shown");
+  t.plain("log.progress", word_option("auto", {"auto", "bar", "plain", "json", "none"}), kNotInId,
+          "how progress is shown");
 
-  t.plain("run.threads", int_option("auto", 1, 4096).or_word({"auto"}), kNotInId, "threads; results do not depend on them");
+  t.plain("run.threads", int_option("auto", 1, 4096).or_word({"auto"}), kNotInId,
+          "threads; results do not depend on them");
   t.plain("run.precision", word_option("f32", {"f32", "f64"}), kInId, "number type of the model");
   return t.keys;
 }

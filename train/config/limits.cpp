@@ -44,10 +44,10 @@ void check_built(CheckContext& c) {
   for (const Limit& limit : limits()) {
     if (!c.fine(limit.key)) continue;
     const std::string& value = c.config.canonical(limit.key);
-    const bool built = limit.built.empty() ? c.config.is_default(limit.key)
-                                           : std::find(limit.built.begin(), limit.built.end(), value) != limit.built.end();
-    if (!built)
-      c.add(limit.key, fmt::format("{} = {}: {}", limit.key, c.config.short_form(limit.key), limit.why));
+    const bool built = limit.built.empty()
+                           ? c.config.is_default(limit.key)
+                           : std::find(limit.built.begin(), limit.built.end(), value) != limit.built.end();
+    if (!built) c.add(limit.key, fmt::format("{} = {}: {}", limit.key, c.config.short_form(limit.key), limit.why));
   }
 }
 
@@ -59,7 +59,8 @@ void no_effect(CheckContext& c, const char* key, const std::string& why) {
 void check_effects(CheckContext& c) {
   if (!c.fine("task")) return;
   const TaskFacts& facts = c.facts;
-  const bool pairs = facts.kind == "pair-classify", classify = pairs || facts.kind == "classify" || facts.kind == "regress";
+  const bool pairs = facts.kind == "pair-classify",
+             classify = pairs || facts.kind == "classify" || facts.kind == "regress";
   const std::string task = c.config.spec("task").name();
   if (!classify)
     for (const char* key : {"model.pooling", "model.head_hidden", "model.head_layers"})
@@ -68,9 +69,9 @@ void check_effects(CheckContext& c) {
     no_effect(c, "model.cls_position", "model.pooling is not cls");
   if (!pairs) no_effect(c, "model.interaction", task + " has no pairs");
   if (!facts.data_keys.empty())
-    for (const char* key : {"data.split", "data.val_fraction", "data.train_size", "data.val_size", "data.test_size",
-                            "data.max_len", "data.pad_to", "data.truncate", "data.mask_zero_pixels", "data.shuffle",
-                            "data.bucket", "data.drop_last"})
+    for (const char* key :
+         {"data.split", "data.val_fraction", "data.train_size", "data.val_size", "data.test_size", "data.max_len",
+          "data.pad_to", "data.truncate", "data.mask_zero_pixels", "data.shuffle", "data.bucket", "data.drop_last"})
       if (std::find(facts.data_keys.begin(), facts.data_keys.end(), key) == facts.data_keys.end())
         no_effect(c, key, task + " does not use it");
   if (!facts.has_validation)

@@ -13,12 +13,12 @@ namespace waymark::train {
 
 // Facts of a task that defaults and checks need. They depend on its spec alone; no data is read for them.
 struct TaskFacts {
-  std::string kind;       // classify, pair-classify, tag, lm, mlm, span, regress
+  std::string kind;  // classify, pair-classify, tag, lm, mlm, span, regress
   bool causal = false;
-  i64 max_len = 0;        // trained length in tokens; 0 = known only after the data is read
-  i64 longest = 0;        // of all test sets; 0 = max_len
+  i64 max_len = 0;                                  // trained length in tokens; 0 = known only after the data is read
+  i64 longest = 0;                                  // of all test sets; 0 = max_len
   i64 train_size = 0, val_size = 0, test_size = 0;  // 0 = all, or unlimited
-  std::string metric;     // the main one: accuracy
+  std::string metric;                               // the main one: accuracy
   std::vector<std::string> metrics;  // all that train.select may name as val.<metric>; empty: not checked
   bool has_validation = true;
   std::vector<std::string> splits = {"own"};  // values of data.split, beside file:PATH where `files` is set

@@ -41,21 +41,23 @@ std::string without_op(const Error& e) {
 }
 
 const nn::OptionTable& group_table() {
-  static const nn::OptionTable table{"group",
-                                     {{"match", nn::text_option({}), "glob of parameter names"},
-                                      {"lr_scale", nn::real_option(1, 0.0), "factor on the learning rate"},
-                                      {"weight_decay", nn::real_option("default", 0.0).or_word({"default"}), "instead of the optimizer's"},
-                                      {"freeze", nn::bool_option(false), "no gradient, no state"}},
-                                     "parameters with settings of their own"};
+  static const nn::OptionTable table{
+      "group",
+      {{"match", nn::text_option({}), "glob of parameter names"},
+       {"lr_scale", nn::real_option(1, 0.0), "factor on the learning rate"},
+       {"weight_decay", nn::real_option("default", 0.0).or_word({"default"}), "instead of the optimizer's"},
+       {"freeze", nn::bool_option(false), "no gradient, no state"}},
+      "parameters with settings of their own"};
   return table;
 }
 
 const nn::SpecTables& init_tables() {
   static const nn::SpecTables tables(
-      "kind of initial values", {{"pytorch", {}, "as PyTorch's modules"},
-                                 {"xavier", {}, "uniform, by fan in and fan out"},
-                                 {"normal", {{"std", nn::real_option(0.02).greater_than(0), "standard deviation"}}, "normal"},
-                                 {"lra", {}, "as the Long Range Arena code"}});
+      "kind of initial values",
+      {{"pytorch", {}, "as PyTorch's modules"},
+       {"xavier", {}, "uniform, by fan in and fan out"},
+       {"normal", {{"std", nn::real_option(0.02).greater_than(0), "standard deviation"}}, "normal"},
+       {"lra", {}, "as the Long Range Arena code"}});
   return tables;
 }
 
@@ -151,8 +153,10 @@ class Resolver {
   std::optional<SpecValue> converted(const KeyInfo& key, const RawEntry& written) {
     std::string problem;
     std::optional<SpecValue> value;
-    if (unfit(written.value, problem, key.rule.describe())) value = std::nullopt;
-    else value = nn::convert(key.rule, written.value.value, problem);
+    if (unfit(written.value, problem, key.rule.describe()))
+      value = std::nullopt;
+    else
+      value = nn::convert(key.rule, written.value.value, problem);
     if (value && value->kind() == Kind::word && !nn::is_utf8(value->text())) {
       problem = "is no UTF-8 text";
       value = std::nullopt;
@@ -164,8 +168,10 @@ class Resolver {
     return value;
   }
   static bool unfit(const RawValue& raw, std::string& problem, const std::string& wanted) {
-    if (!raw.unusable.empty()) problem = fmt::format("must be {}, not {}", wanted, raw.unusable);
-    else if (raw.is_table || raw.is_table_list) problem = fmt::format("must be {}, not a table", wanted);
+    if (!raw.unusable.empty())
+      problem = fmt::format("must be {}, not {}", wanted, raw.unusable);
+    else if (raw.is_table || raw.is_table_list)
+      problem = fmt::format("must be {}, not a table", wanted);
     return !problem.empty();
   }
 
@@ -208,26 +214,31 @@ class Resolver {
     const bool known = config_.has("train.steps");
     plain("train.eval_every", known ? SpecValue(std::max<i64>(1, integer("train.steps") / 10)) : SpecValue("auto"));
     plain("train.save_every", plain_value("train.eval_every"));
-    plain("train.select", !facts_.has_validation || facts_.metric.empty() ? SpecValue("last")
-                                                                          : SpecValue("val." + facts_.metric));
+    plain("train.select",
+          !facts_.has_validation || facts_.metric.empty() ? SpecValue("last") : SpecValue("val." + facts_.metric));
   }
 
   void lengths() {
     const bool any = std::any_of(std::begin(kLengths), std::end(kLengths), [&](const char* k) { return raw(k); });
     for (const char* key : kLengths) {
-      if (!any && key == kLengths[0]) plain(key, SpecValue(2000));
+      if (!any && key == kLengths[0])
+        plain(key, SpecValue(2000));
       else if (raw(key)) {
         plain(key, SpecValue(1));
         config_.entries_[key].is_default = std::string_view(key) == "train.steps" && integer(key) == 2000;
-      } else config_.entries_[key] = Config::Entry{};
+      } else
+        config_.entries_[key] = Config::Entry{};
     }
   }
 
-  // Keys whose values are specs -----------------------------------------------------------------------------------------
+  // Keys whose values are specs
+  // -----------------------------------------------------------------------------------------
 
   void special_keys() {
-    defaults_ = {{"model.max_len", plain_value("model.max_len")}, {"model.embed_dim", plain_value("model.embed_dim")},
-                 {"model.head_dim", plain_value("model.head_dim")}, {"model.num_heads", plain_value("model.num_heads")}};
+    defaults_ = {{"model.max_len", plain_value("model.max_len")},
+                 {"model.embed_dim", plain_value("model.embed_dim")},
+                 {"model.head_dim", plain_value("model.head_dim")},
+                 {"model.num_heads", plain_value("model.num_heads")}};
     if (integer("model.max_len") == 0) defaults_.erase("model.max_len");  // unknown before the data is read
     one("optim.optimizer", registries_.optimizers);
     one("optim.schedule", registries_.schedules);
@@ -374,7 +385,8 @@ class Resolver {
       }
       const i64 layers = integer("model.num_layers"), items = static_cast<i64>(out.size());
       if (bad_.count("model.num_layers")) return;
-      if (items == 1) out.resize(static_cast<size_t>(layers), out[0]);
+      if (items == 1)
+        out.resize(static_cast<size_t>(layers), out[0]);
       else if (items != layers)
         texts.push_back(fmt::format("the pattern has {} items, but model.num_layers = {}", items, layers));
     });
@@ -405,7 +417,8 @@ class Resolver {
     entry.canonical = entry.short_form = "[]";
     const RawEntry* written = raw(key.name);
     const bool is_empty_list = written && !written->value.is_table && !written->value.is_table_list &&
-                               written->value.unusable.empty() && written->value.value == SpecValue(std::vector<SpecValue>{});
+                               written->value.unusable.empty() &&
+                               written->value.value == SpecValue(std::vector<SpecValue>{});
     if (written && !written->value.is_table_list && !is_empty_list) {
       add(*written, fmt::format("{} = {}: must be a list of tables, as in [{{match = \"*.bias\", lr_scale = 0.5}}]",
                                 key.name, shown(written->value)));
@@ -428,14 +441,15 @@ class Resolver {
     config_.entries_[key.name] = std::move(entry);
   }
 
-  std::optional<Options> group(const std::vector<RawField>& table, const RawEntry& written,
-                               const std::string& place) {
+  std::optional<Options> group(const std::vector<RawField>& table, const RawEntry& written, const std::string& place) {
     nn::Spec spec{"group", {}};
     std::vector<std::string> texts;
     for (const auto& [name, raw] : table) {
       std::string problem;
-      if (unfit(raw, problem, "a plain value")) texts.push_back(fmt::format("{} {}", printable(name), problem));
-      else spec.args.push_back({name, raw.value});
+      if (unfit(raw, problem, "a plain value"))
+        texts.push_back(fmt::format("{} {}", printable(name), problem));
+      else
+        spec.args.push_back({name, raw.value});
     }
     auto options = group_table().resolve(spec, texts);
     for (const std::string& text : texts) add(written, place + ": " + text);

@@ -135,9 +135,7 @@ struct Reader {
   std::map<std::string, std::string> seen;  // key -> origin
   std::string prefix_of_list;               // keys of different list items are different
 
-  std::string origin(const toml::node& node) const {
-    return fmt::format("{}:{}", path, node.source().begin.line);
-  }
+  std::string origin(const toml::node& node) const { return fmt::format("{}:{}", path, node.source().begin.line); }
 
   // toml++ sorts tables by name; the order of the file is that of rows in tables.
   static std::vector<std::pair<std::string, const toml::node*>> in_order(const toml::table& table) {
@@ -164,7 +162,8 @@ struct Reader {
       }
       const auto [earlier, is_new] = seen.emplace(prefix_of_list + key, origin(node));
       if (!is_new)  // "model.seed" in quotes and [model] seed: two keys for TOML, one for us
-        problems.push_back({origin(node), fmt::format("{} is given twice, here and at {}", printable(key), earlier->second)});
+        problems.push_back(
+            {origin(node), fmt::format("{} is given twice, here and at {}", printable(key), earlier->second)});
       out.push_back({key, raw_value(node, depth), origin(node)});
     }
   }
@@ -179,10 +178,14 @@ struct Reader {
     for (const auto& [name, pointer] : in_order(*sweep)) {
       const toml::node& part = *pointer;
       const std::string key = "sweep." + name;
-      if (name == "case") read_list(part, key, source.sweep.cases);
-      else if (name == "exclude") read_list(part, key, source.sweep.excludes);
-      else if (const toml::table* inner = part.as_table()) flatten(*inner, key, 1, source.sweep.settings);
-      else source.sweep.settings.push_back({key, raw_value(part, 1), origin(part)});
+      if (name == "case")
+        read_list(part, key, source.sweep.cases);
+      else if (name == "exclude")
+        read_list(part, key, source.sweep.excludes);
+      else if (const toml::table* inner = part.as_table())
+        flatten(*inner, key, 1, source.sweep.settings);
+      else
+        source.sweep.settings.push_back({key, raw_value(part, 1), origin(part)});
     }
   }
 
@@ -223,9 +226,7 @@ Source read_toml_text(std::string_view text, const std::string& shown_path, Prob
     const auto line = e.source().begin.line, column = e.source().begin.column;
     problems.push_back({fmt::format("{}:{}", shown_path, line),
                         fmt::format("{} (column {})", printable(e.description(), 200), column)});
-  } catch (const TomlAssertion& e) {
-    problems.push_back({shown_path, e.what()});
-  }
+  } catch (const TomlAssertion& e) { problems.push_back({shown_path, e.what()}); }
   return source;
 }
 
@@ -258,8 +259,7 @@ RawValue parse_setting_value(const std::string& text) {
     const toml::node* node = table.get("value");
     if (table.size() == 1 && node) return raw_value(*node, 0);
   } catch (const toml::parse_error&) {
-  } catch (const TomlAssertion&) {
-  }
+  } catch (const TomlAssertion&) {}
   return raw;
 }
 
@@ -283,8 +283,10 @@ Source command_line_source(const std::vector<Override>& overrides, Problems& pro
   std::map<std::string, std::string> seen;  // key -> origin
   for (const Override& o : overrides) {
     RawValue value;
-    if (o.is_text) value.value = SpecValue::quoted(o.text);
-    else value = parse_setting_value(o.text);
+    if (o.is_text)
+      value.value = SpecValue::quoted(o.text);
+    else
+      value = parse_setting_value(o.text);
     const auto [earlier, is_new] = seen.emplace(o.key, o.origin);
     if (!is_new)
       problems.push_back({o.origin, earlier->second == o.origin
@@ -310,8 +312,10 @@ std::vector<std::string> split_top_level(std::string_view text) {
     }
     depth += c == '(' || c == '[' || c == '{';
     depth -= c == ')' || c == ']' || c == '}';
-    if (c == ',' && depth <= 0) parts.emplace_back();
-    else parts.back() += c;
+    if (c == ',' && depth <= 0)
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
   for (std::string& part : parts) {
     const size_t first = part.find_first_not_of(" \t"), last = part.find_last_not_of(" \t");

@@ -28,7 +28,7 @@ struct RawField {
   RawValue value;
 };
 struct RawEntry {
-  std::string key;     // "model.embed_dim"
+  std::string key;  // "model.embed_dim"
   RawValue value;
   std::string origin;  // "tiny.toml:12", "--set", "--position", "program"
 };
@@ -36,7 +36,7 @@ struct RawEntry {
 // What [sweep] of a file says (specs/runner 11).
 struct SweepSource {
   bool present = false;
-  std::vector<RawEntry> settings;                        // sweep.seeds, sweep.grid.<key>, sweep.zip.<key>
+  std::vector<RawEntry> settings;  // sweep.seeds, sweep.grid.<key>, sweep.zip.<key>
   std::vector<std::vector<RawEntry>> cases, excludes;
 };
 
@@ -56,7 +56,8 @@ struct Override {
   bool is_text = false;  // short options for texts (--data-dir 2024) take their value as it is
 };
 // "key=value" of --set; a problem if there is no '=' or no key.
-WAYMARK_API bool split_setting(const std::string& setting, const std::string& origin, Override& out, Problems& problems);
+WAYMARK_API bool split_setting(const std::string& setting, const std::string& origin, Override& out,
+                               Problems& problems);
 WAYMARK_API Source command_line_source(const std::vector<Override>& overrides, Problems& problems);
 // A value in TOML syntax; what is no TOML value is a string.
 WAYMARK_API RawValue parse_setting_value(const std::string& text);

@@ -76,22 +76,24 @@ class Expansion {
 
   // A later source says something else about the key: its earlier axis is gone.
   void drop_axes_of(const std::string& key) {
-    std::erase_if(axes_, [&](const Axis& axis) {
-      return std::find(axis.keys.begin(), axis.keys.end(), key) != axis.keys.end();
-    });
+    std::erase_if(
+        axes_, [&](const Axis& axis) { return std::find(axis.keys.begin(), axis.keys.end(), key) != axis.keys.end(); });
   }
 
   void read_file(const Source& file) {
     for (const RawEntry& entry : file.entries) drop_axes_of(entry.key);
     Axis zip;
     for (const RawEntry& entry : file.sweep.settings) {
-      if (entry.key == "sweep.seeds") read_seeds(entry);
-      else if (entry.key.rfind("sweep.grid.", 0) == 0) add_grid(entry, entry.key.substr(11));
-      else if (entry.key.rfind("sweep.zip.", 0) == 0) add_zip(zip, entry, entry.key.substr(10));
+      if (entry.key == "sweep.seeds")
+        read_seeds(entry);
+      else if (entry.key.rfind("sweep.grid.", 0) == 0)
+        add_grid(entry, entry.key.substr(11));
+      else if (entry.key.rfind("sweep.zip.", 0) == 0)
+        add_zip(zip, entry, entry.key.substr(10));
       else
         add(entry.origin, fmt::format("{}: unknown key.{}", printable(entry.key),
-                                      nn::did_you_mean(entry.key, {"sweep.seeds", "sweep.grid", "sweep.zip", "sweep.case",
-                                                                   "sweep.exclude"})));
+                                      nn::did_you_mean(entry.key, {"sweep.seeds", "sweep.grid", "sweep.zip",
+                                                                   "sweep.case", "sweep.exclude"})));
     }
     if (!zip.keys.empty()) axes_.push_back(std::move(zip));
     cases_.insert(cases_.end(), file.sweep.cases.begin(), file.sweep.cases.end());
@@ -164,7 +166,8 @@ class Expansion {
   void read_seeds(const RawEntry& entry) {
     const SpecValue& value = entry.value.value;
     const bool plain = entry.value.unusable.empty() && !entry.value.is_table && !entry.value.is_table_list;
-    if (plain && (value.kind() == Kind::text || value.kind() == Kind::word)) return read_seeds(value.text(), entry.origin);
+    if (plain && (value.kind() == Kind::text || value.kind() == Kind::word))
+      return read_seeds(value.text(), entry.origin);
     seeds_.clear();
     bool fits = plain && value.kind() == Kind::list && !value.list().empty();
     for (size_t i = 0; fits && i < value.list().size(); ++i) {
@@ -187,8 +190,10 @@ class Expansion {
       if (!seen.insert(seed).second) return add(seeds_origin_, fmt::format("the seed {} is given twice", seed));
     for (const RawEntry& entry : command_line.entries) {
       if (entry.key != "seed") continue;
-      if (seeds_origin_ == "--seeds") add(entry.origin, "the seed is given twice, by --seeds and by " + entry.origin);
-      else seeds_.clear();  // one seed on the command line replaces those of the file
+      if (seeds_origin_ == "--seeds")
+        add(entry.origin, "the seed is given twice, by --seeds and by " + entry.origin);
+      else
+        seeds_.clear();  // one seed on the command line replaces those of the file
     }
   }
 
@@ -254,7 +259,8 @@ class Expansion {
       bool all = !exclude.empty();
       for (const RawEntry& entry : exclude) {
         if (!find_key(entry.key)) {
-          const std::string text = fmt::format("sweep.exclude: unknown key {}.{}", printable(entry.key), suggest_key(entry.key));
+          const std::string text =
+              fmt::format("sweep.exclude: unknown key {}.{}", printable(entry.key), suggest_key(entry.key));
           if (said_.insert(entry.origin + "\n" + text).second) add(entry.origin, text);
           return false;
         }

@@ -19,7 +19,7 @@ struct SweepCell {
 };
 
 struct SweepCells {
-  std::vector<SweepCell> cells;  // in the order of the grid; an id appears once
+  std::vector<SweepCell> cells;    // in the order of the grid; an id appears once
   i64 excluded = 0, repeated = 0;  // taken away by [[sweep.exclude]]; equal to an earlier cell
 };
 

@@ -91,13 +91,13 @@ TEST_CASE("type slips, ranges and unknown names are refused with what would be r
   CHECK(problem_of("sample(betas=[0.9])") == "sample: option betas must be list of 2 of float 0..1, not a list of 1");
   CHECK(problem_of("sample(betas=[0.9,2])") == "sample: option betas must be list of 2 of float 0..1, not int 2");
   CHECK(problem_of("sample(lengths=3)") == "sample: option lengths must be list of int 1..1048576, not int 3");
-  CHECK(problem_of("sample(terms=[c2c])") == "sample: option terms must be list of c2p | p2c, not word c2c. Did you mean c2p or p2c?");
+  CHECK(problem_of("sample(terms=[c2c])") ==
+        "sample: option terms must be list of c2p | p2c, not word c2c. Did you mean c2p or p2c?");
   CHECK(problem_of("sample(valeus=3)") == "sample: unknown option valeus. Did you mean values?");
   CHECK(problem_of("plain(x=3)") == "plain: unknown option x; it has no options");
   CHECK(problem_of("needs") == "needs: option window must be given (int 1..64)");
-  CHECK(problems_of("needs(width=3)") ==
-        std::vector<std::string>{"needs: unknown option width. It has window.",
-                                 "needs: option window must be given (int 1..64)"});
+  CHECK(problems_of("needs(width=3)") == std::vector<std::string>{"needs: unknown option width. It has window.",
+                                                                  "needs: option window must be given (int 1..64)"});
   CHECK(problem_of("sampel") == "unknown gadget sampel. Did you mean sample?");
   CHECK(problem_of("zzzzzzzz") == "unknown gadget zzzzzzzz. Known: sample, plain, needs, short.");
 }
@@ -136,14 +136,16 @@ TEST_CASE("short and canonical forms") {
         "sample(clip=16, heads=all, base=10000, lr=relative, values=false, beyond=clip|zero|error, file=\"\", "
         "betas=[0.9,0.999], lengths=[], terms=[c2p])");
   // One value, one text: the id of a run hangs on it.
-  CHECK(tables.resolve(parse_spec("sample(lr=-0.0)")).canonical() == tables.resolve(parse_spec("sample(lr=0)")).canonical());
+  CHECK(tables.resolve(parse_spec("sample(lr=-0.0)")).canonical() ==
+        tables.resolve(parse_spec("sample(lr=0)")).canonical());
   CHECK(tables.resolve(parse_spec("sample(beyond=\"zero\")")) == tables.resolve(parse_spec("sample(beyond=zero)")));
   CHECK(tables.resolve(parse_spec("short")).short_form() == "sample(clip=4)");
   CHECK(tables.resolve(parse_spec("short(clip=5, values=true)")).short_form() == "sample(clip=5, values=true)");
 }
 
 TEST_CASE("a default from outside is shown in the short form") {
-  const OptionTable learned{"learned", {{"max_len", int_option(512, 1).default_from("model.max_len"), "rows"}}, "table"};
+  const OptionTable learned{
+      "learned", {{"max_len", int_option(512, 1).default_from("model.max_len"), "rows"}}, "table"};
   const Defaults outer{{"model.max_len", SpecValue(64)}};
   CHECK(learned.resolve(parse_spec("learned")).short_form() == "learned(max_len=512)");
   CHECK(learned.resolve(parse_spec("learned"), outer).short_form() == "learned(max_len=64)");
@@ -168,7 +170,8 @@ TEST_CASE("sums are sorted, and a name appears once") {
 TEST_CASE("rules over several options, nested specs, and tables that are wrong themselves") {
   const SpecTables inner = sample_tables();
   OptionTable outer{"outer",
-                    {{"low", int_option(1), "low"}, {"high", int_option(2), "high"},
+                    {{"low", int_option(1), "low"},
+                     {"high", int_option(2), "high"},
                      {"part", spec_option("sample(clip=3)", inner), "a spec"}},
                     "",
                     [](const Options& o, std::vector<std::string>& problems) {
@@ -182,8 +185,8 @@ TEST_CASE("rules over several options, nested specs, and tables that are wrong t
   std::vector<std::string> problems;
   outer.resolve(parse_spec("outer(low=3)"), problems);
   outer.resolve(parse_spec("outer(part=needs(window=99))"), problems);
-  CHECK(problems == std::vector<std::string>{"outer: low is above high",
-                                             "needs: option window must be int 1..64, not int 99"});
+  CHECK(problems ==
+        std::vector<std::string>{"outer: low is above high", "needs: option window must be int 1..64, not int 99"});
   SpecTables tables("gadget");
   CHECK_THROWS_AS(tables.add(OptionTable{"bad", {{"clip", int_option(-1, 0), ""}}, ""}), Error);
   tables.add(OptionTable{"one", {}, ""});
@@ -223,13 +226,33 @@ std::pair<OptionTable, Spec> random_case(Random& random, int round) {
     OptionRule rule;
     SpecValue value;
     switch (random.below(7)) {
-      case 0: rule = int_option(static_cast<i64>(random.below(5))); value = static_cast<i64>(random.below(5)); break;
-      case 1: rule = real_option(random.real()); value = random.coin() ? SpecValue(random.real()) : SpecValue(7); break;
-      case 2: rule = bool_option(random.coin()); value = random.coin(); break;
-      case 3: rule = word_option(choices[0], choices); value = choices[random.below(4)]; break;
-      case 4: rule = text_option(random.word()); value = random.coin() ? SpecValue::quoted(random.word()) : SpecValue("w"); break;
-      case 5: rule = real_list_option(reals(), -1e300, 1e300); value = list(reals()); break;
-      default: rule = word_list_option(std::vector<std::string>{"x"}, {}); value = list(std::vector<std::string>{"a b", "true", "1"});
+      case 0:
+        rule = int_option(static_cast<i64>(random.below(5)));
+        value = static_cast<i64>(random.below(5));
+        break;
+      case 1:
+        rule = real_option(random.real());
+        value = random.coin() ? SpecValue(random.real()) : SpecValue(7);
+        break;
+      case 2:
+        rule = bool_option(random.coin());
+        value = random.coin();
+        break;
+      case 3:
+        rule = word_option(choices[0], choices);
+        value = choices[random.below(4)];
+        break;
+      case 4:
+        rule = text_option(random.word());
+        value = random.coin() ? SpecValue::quoted(random.word()) : SpecValue("w");
+        break;
+      case 5:
+        rule = real_list_option(reals(), -1e300, 1e300);
+        value = list(reals());
+        break;
+      default:
+        rule = word_list_option(std::vector<std::string>{"x"}, {});
+        value = list(std::vector<std::string>{"a b", "true", "1"});
     }
     table.options.push_back({name, rule, ""});
     if (random.coin()) spec.args.push_back({name, value});

@@ -15,9 +15,7 @@ namespace {
 template <class F> std::string error_of(F f) {
   try {
     f();
-  } catch (const Error& e) {
-    return e.what();
-  }
+  } catch (const Error& e) { return e.what(); }
   return "no error";
 }
 std::string spec_error(const std::string& text) {
@@ -46,7 +44,8 @@ TEST_CASE("values get their type from their form") {
   CHECK(parse_value("[1, 2.5, [x]]") == SpecValue(std::vector<SpecValue>{1, 2.5, std::vector<SpecValue>{"x"}}));
   CHECK(parse_value("[]") == SpecValue(std::vector<SpecValue>{}));
   CHECK(parse_value("normal(std=0.02)") == SpecValue(Spec{"normal", {{"std", 0.02}}}));
-  for (const char* word : {"c2p+p2c", "yes", "nan", "inf", "1_000", "0x10", "1e", "1.2.3", "data/x-1.txt", "-", "True"}) {
+  for (const char* word :
+       {"c2p+p2c", "yes", "nan", "inf", "1_000", "0x10", "1e", "1.2.3", "data/x-1.txt", "-", "True"}) {
     CAPTURE(word);
     CHECK(parse_value(word) == SpecValue(word));
   }
@@ -87,7 +86,8 @@ TEST_CASE("errors name the column and show it with a caret") {
         "  a(x=1,x=2)\n"
         "        ^");
   // Columns are characters, not bytes.
-  CHECK(starts_with(spec_error("a(x=\"\xc3\xbc\xc3\xbc\", ?)"), "spec: expected an option name, found '?' at column 11"));
+  CHECK(
+      starts_with(spec_error("a(x=\"\xc3\xbc\xc3\xbc\", ?)"), "spec: expected an option name, found '?' at column 11"));
   CHECK(starts_with(spec_error(""), "spec: expected a name, found the end at column 1"));
   CHECK(starts_with(spec_error("16"), "spec: expected a name, found '1' at column 1"));
   CHECK(starts_with(spec_error("a b"), "spec: '+' joins encodings only where a sum is allowed, found 'b' at column 3"));
@@ -97,12 +97,14 @@ TEST_CASE("errors name the column and show it with a caret") {
   CHECK(starts_with(spec_error("a(x=)"), "spec: expected a value, found ')' at column 5"));
   CHECK(starts_with(spec_error("a(x=[1 2])"), "spec: expected ']' or ',', found '2' at column 8"));
   CHECK(starts_with(spec_error("a(x=\"y)"), "spec: the quote is not closed at column 5"));
-  CHECK(starts_with(spec_error("a(x=\"\\q\")"), "spec: in quotes a backslash stands before \" \\ n or t only at column 7"));
+  CHECK(starts_with(spec_error("a(x=\"\\q\")"),
+                    "spec: in quotes a backslash stands before \" \\ n or t only at column 7"));
   CHECK(starts_with(spec_error("a(x=9223372036854775808)"), "spec: '9223372036854775808' does not fit into 64 bits"));
   CHECK(starts_with(spec_error("a(x=1e999)"), "spec: '1e999' is outside the range of a double"));
   CHECK(starts_with(spec_error("a(x=b+c(d=1))"), "spec: 'b+c' is no name of a spec at column 5"));
   CHECK(starts_with(spec_error("a)"), "spec: '+' joins encodings only where a sum is allowed, found ')' at column 2"));
-  CHECK(starts_with(pattern_error("[rope]"), "spec: expected '*' and how often the bracket repeats: [rope]*3, found the end"));
+  CHECK(starts_with(pattern_error("[rope]"),
+                    "spec: expected '*' and how often the bracket repeats: [rope]*3, found the end"));
   CHECK(starts_with(pattern_error("[rope]*0"), "spec: expected a number from 1 to 65536 at column 8"));
   CHECK(starts_with(pattern_error("[rope*3"), "spec: expected ']' or ',', found '*' at column 6"));
   CHECK(starts_with(pattern_error("a,"), "spec: expected a name, found the end at column 3"));
@@ -140,15 +142,15 @@ TEST_CASE("hostile texts end in an error, soon") {
       const SpecSum sum = parse_sum(text);
       ++parsed;
       CHECK(parse_sum(to_string(sum)) == sum);
-    } catch (const Error&) {
-    }
+    } catch (const Error&) {}
   }
   CHECK(parsed > 100);
 }
 
 TEST_CASE("what is printed parses back to the same value and type") {
-  for (const char* text : {"1", "1.0", "1e+22", "0.1", "-0.0", "true", "word", "\"two words\"", "\"true\"", "\"1\"", "\"\"",
-                           "\"a\\\"b\\\\c\\nd\\te\"", "[1, 1.0, \"1\", x]", "[]", "s(a=1)", "[s(a=t(b=[2]))]", "s()"}) {
+  for (const char* text :
+       {"1", "1.0", "1e+22", "0.1", "-0.0", "true", "word", "\"two words\"", "\"true\"", "\"1\"", "\"\"",
+        "\"a\\\"b\\\\c\\nd\\te\"", "[1, 1.0, \"1\", x]", "[]", "s(a=1)", "[s(a=t(b=[2]))]", "s()"}) {
     CAPTURE(text);
     const SpecValue value = parse_value(text);
     CHECK(parse_value(to_string(value)) == value);

@@ -60,7 +60,8 @@ TEST_CASE("options take their own values and leave the files alone") {
   CHECK(a.has("--force"));
   CHECK_FALSE(a.has("--format"));
   CHECK(good({"-j4"}).integer("--jobs") == 4);
-  CHECK(good({"--set", "[dense]*2, \"a\""}).all("--set") == Words{"[dense]*2, \"a\""});  // brackets are no list of CLI11's
+  CHECK(good({"--set", "[dense]*2, \"a\""}).all("--set") ==
+        Words{"[dense]*2, \"a\""});  // brackets are no list of CLI11's
   CHECK(good({"--set", "[a,b]"}).all("--set") == Words{"[a,b]"});
   CHECK(good({"--set", ""}).all("--set") == Words{""});
   CHECK(good({"--compare", "rope", "huang-m4", "a.toml"}).all("--compare") == Words{"rope", "huang-m4"});
@@ -96,7 +97,8 @@ TEST_CASE("mistakes are told together, with what would be right") {
   strict.positionals = {{"RUN", "a folder", 1, 1}};
   CHECK(parse({}, strict).text() == "|RUN is missing: a folder\n");
   CHECK(parse({"a", "b", "c"}, strict).text() == "|unexpected argument b\n|unexpected argument c\n");
-  CHECK(parse({"--setx", "b"}, strict).text() == "|unknown option --setx. Did you mean --set? See waymark sample --help.\n");
+  CHECK(parse({"--setx", "b"}, strict).text() ==
+        "|unknown option --setx. Did you mean --set? See waymark sample --help.\n");
 }
 
 TEST_CASE("the call is kept so that it can be pasted") {
@@ -140,7 +142,8 @@ TEST_CASE("eval may set data and run keys only") {
     REQUIRE(problems.empty());
     return command.run(arguments);
   };
-  CHECK(call({"runs/a", "--which", "step-12", "--lengths", "64,256", "--draws", "3", "--seed", "4", "--set", "data.seed=3"}) == 5);
+  CHECK(call({"runs/a", "--which", "step-12", "--lengths", "64,256", "--draws", "3", "--seed", "4", "--set",
+              "data.seed=3"}) == 5);
   CHECK(seen.target == "runs/a");
   CHECK(seen.which == "step-12");
   CHECK(seen.lengths == std::vector<i64>{64, 256});
@@ -148,7 +151,8 @@ TEST_CASE("eval may set data and run keys only") {
   CHECK(seen.seed == 4);
   REQUIRE(seen.settings.size() == 1);
   try {
-    call({"runs/a", "--which", "step-", "--lengths", "64,x", "--draws", "0", "--set", "model.embed_dim=3", "--set", "data.sead=3"});
+    call({"runs/a", "--which", "step-", "--lengths", "64,x", "--draws", "0", "--set", "model.embed_dim=3", "--set",
+          "data.sead=3"});
     FAIL("no error");
   } catch (const ConfigError& e) {
     CHECK(std::string(e.what()) ==
@@ -156,7 +160,8 @@ TEST_CASE("eval may set data and run keys only") {
           "  --which    must be last, best or step-N, not step-\n"
           "  --lengths  must be lengths >= 1 with commas between, as 64,256, not 64,x\n"
           "  --draws    must be 1..1000\n"
-          "  --set      model.embed_dim belongs to the trained model: only data.*, train.eval_batches and run.* may be set\n"
+          "  --set      model.embed_dim belongs to the trained model: only data.*, train.eval_batches and run.* may be "
+          "set\n"
           "  --set      data.sead: unknown key. Did you mean data.seed?");
   }
 }

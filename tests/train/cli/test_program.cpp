@@ -40,7 +40,8 @@ TEST_CASE("a wrong request is exit code 2, on stderr, with a suggestion") {
 }
 
 TEST_CASE("hostile words are answered in one piece") {
-  for (const std::string& word : {std::string(100000, 'x'), std::string("\x1b[2J\n"), std::string("\xff"), std::string("--")}) {
+  for (const std::string& word :
+       {std::string(100000, 'x'), std::string("\x1b[2J\n"), std::string("\xff"), std::string("--")}) {
     const Outcome o = run_program({word});
     CHECK(o.code == 2);
     CHECK(o.err.size() < 300);
@@ -67,7 +68,8 @@ TEST_CASE("every topic and every name has a text") {
     REQUIRE(text.has_value());
     CHECK(text->find(name) != std::string::npos);
   }
-  for (const std::string& name : train::cli::op_names()) CHECK(train::cli::op_topic(name)->find("schema") != std::string::npos);
+  for (const std::string& name : train::cli::op_names())
+    CHECK(train::cli::op_topic(name)->find("schema") != std::string::npos);
   CHECK(run_program({"help", "op", "add"}).out.find("add(Tensor input, Tensor other") != std::string::npos);
   CHECK(run_program({"help", "model.embed_dim"}).out.find("[64]") != std::string::npos);
 }

@@ -52,7 +52,8 @@ TEST_CASE("waymark table prints means over seeds, and knows what it was asked") 
   CHECK(wrong.code == 2);
   CHECK(wrong.err.find("--from    must be best | last, not first") != std::string::npos);
   CHECK(wrong.err.find("--format  must be md | csv | latex | json, not pdf") != std::string::npos);
-  CHECK(run_program({"table", path, "--rows", "model.positoin"}).err.find("Did you mean model.position?") != std::string::npos);
+  CHECK(run_program({"table", path, "--rows", "model.positoin"}).err.find("Did you mean model.position?") !=
+        std::string::npos);
   CHECK(run_program({"table", path + "/nothing"}).code == 2);
   CHECK(run_program({"table"}).code == 2);
 }

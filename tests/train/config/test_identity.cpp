@@ -37,16 +37,24 @@ TEST_CASE("the id is the hash of the sorted lines of the deciding keys") {
 }
 
 TEST_CASE("the id does not depend on order, origin or written form") {
-  const std::string id = config_of("task = 'toy'\nseed = 3\n[model]\nembed_dim = 32\nposition = 'huang-m4(clip=8)'\n").id();
+  const std::string id =
+      config_of("task = 'toy'\nseed = 3\n[model]\nembed_dim = 32\nposition = 'huang-m4(clip=8)'\n").id();
   CHECK(config_of("[model]\nposition = 'huang-m4(clip=8)'\nembed_dim = 32\n[train]\nsteps = 2000\n",
-                  {"seed=3", "task=toy"}).id() == id);
-  CHECK(config_of("task = 'toy'", {"seed=3", "model.embed_dim=32", "model.position=[ huang-m4( beyond=clip, clip=8,) ]*2"}).id() == id);
-  CHECK(config_of("task = 'toy'", {"seed=3", "model.embed_dim=32", "model.position=huang-m4(clip=8), huang-m4(clip=8)"}).id() == id);
+                  {"seed=3", "task=toy"})
+            .id() == id);
+  CHECK(config_of("task = 'toy'",
+                  {"seed=3", "model.embed_dim=32", "model.position=[ huang-m4( beyond=clip, clip=8,) ]*2"})
+            .id() == id);
+  CHECK(config_of("task = 'toy'", {"seed=3", "model.embed_dim=32", "model.position=huang-m4(clip=8), huang-m4(clip=8)"})
+            .id() == id);
   CHECK(config_of("task = 'toy()'", {"seed=3", "model.embed_dim=32", "model.position=huang-m4(clip=8)",
-                                     "optim.optimizer=adamw(lr=0.001)", "model.dropout=0", "optim.clip_norm=1"}).id() == id);
+                                     "optim.optimizer=adamw(lr=0.001)", "model.dropout=0", "optim.clip_norm=1"})
+            .id() == id);
   // Keys marked with a degree sign.
-  CHECK(config_of("task = 'toy'", {"seed=3", "model.embed_dim=32", "model.position=huang-m4(clip=8)", "name=x",
-                                   "train.log_every=3", "train.keep=4", "run.threads=2", "data.dir=/x", "log.jsonl=false"}).id() == id);
+  CHECK(config_of("task = 'toy'",
+                  {"seed=3", "model.embed_dim=32", "model.position=huang-m4(clip=8)", "name=x", "train.log_every=3",
+                   "train.keep=4", "run.threads=2", "data.dir=/x", "log.jsonl=false"})
+            .id() == id);
   CHECK(config_of("task = 'toy'", {"seed=4", "model.embed_dim=32", "model.position=huang-m4(clip=8)"}).id() != id);
 }
 
@@ -60,19 +68,48 @@ TEST_CASE("a sum is unordered, and the rows of a learned table count although mo
 
 TEST_CASE("every key that decides the result changes the id") {
   // One accepted change per key; refused ones (features that are not built) are changed where the task allows it.
-  const std::map<std::string, std::string> change{
-      {"seed", "1"}, {"task", "toy(length=31)"}, {"data.seed", "1"}, {"data.train_size", "5"}, {"data.max_len", "40"},
-      {"data.shuffle", "false"}, {"data.drop_last", "true"}, {"model.embed_dim", "32"}, {"model.num_heads", "2"},
-      {"model.head_dim", "8"}, {"model.ffn_dim", "8"}, {"model.num_layers", "3"}, {"model.position", "rope"},
-      {"model.attention", "local(window=3)"}, {"model.norm", "post"}, {"model.norm_eps", "1e-6"},
-      {"model.activation", "relu"}, {"model.dropout", "0.1"}, {"model.attention_dropout", "0.1"},
-      {"model.embedding_dropout", "0.1"}, {"model.attention_bias", "false"}, {"model.ffn_bias", "false"},
-      {"model.head_bias", "false"}, {"optim.optimizer", "sgd(lr=1)"},
-      {"optim.schedule", "constant"}, {"optim.clip_norm", "2"}, {"optim.clip_value", "2"}, {"optim.accumulate", "2"},
-      {"optim.decay", "all"}, {"optim.no_decay", "['x']"}, {"optim.groups", "[{match='x'}]"}, {"train.steps", "100"},
-      {"train.epochs", "1"}, {"train.tokens", "1"}, {"train.batch_size", "8"},
-      {"train.micro_batch", "8"}, {"train.eval_every", "7"}, {"train.eval_batches", "7"}, {"train.eval_at_start", "true"},
-      {"train.select", "val.loss"}, {"train.patience", "3"}, {"run.precision", "f64"}};
+  const std::map<std::string, std::string> change{{"seed", "1"},
+                                                  {"task", "toy(length=31)"},
+                                                  {"data.seed", "1"},
+                                                  {"data.train_size", "5"},
+                                                  {"data.max_len", "40"},
+                                                  {"data.shuffle", "false"},
+                                                  {"data.drop_last", "true"},
+                                                  {"model.embed_dim", "32"},
+                                                  {"model.num_heads", "2"},
+                                                  {"model.head_dim", "8"},
+                                                  {"model.ffn_dim", "8"},
+                                                  {"model.num_layers", "3"},
+                                                  {"model.position", "rope"},
+                                                  {"model.attention", "local(window=3)"},
+                                                  {"model.norm", "post"},
+                                                  {"model.norm_eps", "1e-6"},
+                                                  {"model.activation", "relu"},
+                                                  {"model.dropout", "0.1"},
+                                                  {"model.attention_dropout", "0.1"},
+                                                  {"model.embedding_dropout", "0.1"},
+                                                  {"model.attention_bias", "false"},
+                                                  {"model.ffn_bias", "false"},
+                                                  {"model.head_bias", "false"},
+                                                  {"optim.optimizer", "sgd(lr=1)"},
+                                                  {"optim.schedule", "constant"},
+                                                  {"optim.clip_norm", "2"},
+                                                  {"optim.clip_value", "2"},
+                                                  {"optim.accumulate", "2"},
+                                                  {"optim.decay", "all"},
+                                                  {"optim.no_decay", "['x']"},
+                                                  {"optim.groups", "[{match='x'}]"},
+                                                  {"train.steps", "100"},
+                                                  {"train.epochs", "1"},
+                                                  {"train.tokens", "1"},
+                                                  {"train.batch_size", "8"},
+                                                  {"train.micro_batch", "8"},
+                                                  {"train.eval_every", "7"},
+                                                  {"train.eval_batches", "7"},
+                                                  {"train.eval_at_start", "true"},
+                                                  {"train.select", "val.loss"},
+                                                  {"train.patience", "3"},
+                                                  {"run.precision", "f64"}};
   const std::string id = config_of("task = 'toy'").id();
   std::set<std::string> ids{id};
   for (const auto& item : change) {
@@ -86,9 +123,11 @@ TEST_CASE("every key that decides the result changes the id") {
 
 TEST_CASE("config.toml repeats the run exactly") {
   for (const std::vector<std::string>& settings : std::vector<std::vector<std::string>>{
-           {}, {"name=a \"b\" \\ c", "seed=9223372036854775807", "model.position=[rope]*1, learned + huang-m4(clip=3, beyond=zero)",
-                "optim.no_decay=['a\"b', 'c']", "optim.groups=[{match='*', weight_decay=0.5, freeze=true}]",
-                "model.norm_eps=1e-22", "train.minutes=3", "optim.schedule=constant", "data.dir=/tmp/\u00fc\t x", "optim.clip_value=1e22"},
+           {},
+           {"name=a \"b\" \\ c", "seed=9223372036854775807",
+            "model.position=[rope]*1, learned + huang-m4(clip=3, beyond=zero)", "optim.no_decay=['a\"b', 'c']",
+            "optim.groups=[{match='*', weight_decay=0.5, freeze=true}]", "model.norm_eps=1e-22", "train.minutes=3",
+            "optim.schedule=constant", "data.dir=/tmp/\u00fc\t x", "optim.clip_value=1e22"},
            {"train.epochs=2.5", "run.threads=3", "train.save_every=7"}}) {
     const Config c = config_of("task = 'toy'", settings);
     const std::string toml = c.to_toml();
@@ -98,7 +137,7 @@ TEST_CASE("config.toml repeats the run exactly") {
     CHECK(again.id_lines() == c.id_lines());
     for (const KeyInfo& key : config_keys()) CHECK(again.canonical(key.name) == c.canonical(key.name));
     CHECK(again.name() == c.name());
-    CHECK(again.to_text() .size() > 0);
+    CHECK(again.to_text().size() > 0);
     // Key for key the origin stands behind the value.
     CHECK(toml.find("# default\n") != std::string::npos);
     CHECK(toml.find("  # a.toml:1\n") != std::string::npos);
@@ -118,10 +157,13 @@ TEST_CASE("names are safe as folders") {
   const Config c = config_of("task = 'toy'", {"model.position=huang-m4"});
   CHECK(c.name() == "toy-huang-m4-dense-" + c.id().substr(0, 6));
   CHECK(config_of("task = 'toy'", {"model.position=learned+rope"}).name().rfind("toy-learned+rope-dense-", 0) == 0);
-  CHECK(config_of("task = 'toy'", {"model.num_layers=4", "model.position=[rope]*3,none"}).name().rfind("toy-rope3-none-dense-", 0) == 0);
+  CHECK(config_of("task = 'toy'", {"model.num_layers=4", "model.position=[rope]*3,none"})
+            .name()
+            .rfind("toy-rope3-none-dense-", 0) == 0);
   auto named = [](const std::string& name) { return config_of("task = 'toy'", {"name='" + name + "'"}).name(); };
-  for (const std::string& name : {named("../../etc"), named(".."), named("-rf"), named("<script>"), named(""),
-                                  named(std::string(10000, 'x')), config_of("task = 'toy'", {"name=\"a\\nb\""}).name()}) {
+  for (const std::string& name :
+       {named("../../etc"), named(".."), named("-rf"), named("<script>"), named(""), named(std::string(10000, 'x')),
+        config_of("task = 'toy'", {"name=\"a\\nb\""}).name()}) {
     CAPTURE(name);
     CHECK_FALSE(name.empty());
     CHECK(name.size() <= 100);

@@ -1,8 +1,8 @@
 // Sources: TOML files, --set, duplicates, hostile files.
 #include <doctest/doctest.h>
 
-#include <cstdio>
 #include <unistd.h>
+#include <cstdio>
 
 #include <filesystem>
 
@@ -42,8 +42,10 @@ TEST_CASE("a key given twice is an error that names both places") {
   CHECK(quoted.find("model.embed_dim is given twice, here and at a.toml:") != std::string::npos);
 
   Problems problems;
-  command_line_source({{"model.position", "rope", "--position"}, {"model.position", "none", "--set"},
-                       {"seed", "1", "--set"}, {"seed", "2", "--set"}},
+  command_line_source({{"model.position", "rope", "--position"},
+                       {"model.position", "none", "--set"},
+                       {"seed", "1", "--set"},
+                       {"seed", "2", "--set"}},
                       problems);
   REQUIRE(problems.size() == 2);
   CHECK(problems[0].text == "model.position is given twice, by --position and by --set");
@@ -78,7 +80,8 @@ TEST_CASE("values of --set are TOML, and strings where they are not") {
 
 TEST_CASE("commas inside brackets and quotes do not separate values") {
   using Parts = std::vector<std::string>;
-  CHECK(split_top_level("none,sinusoid,t5(buckets=32, max_distance=64)") == Parts{"none", "sinusoid", "t5(buckets=32, max_distance=64)"});
+  CHECK(split_top_level("none,sinusoid,t5(buckets=32, max_distance=64)") ==
+        Parts{"none", "sinusoid", "t5(buckets=32, max_distance=64)"});
   CHECK(split_top_level("\"[rope]*3, none\" , [a,b]*2") == Parts{"\"[rope]*3, none\"", "[a,b]*2"});
   CHECK(split_top_level("'a,b',{x=1,y=2}") == Parts{"'a,b'", "{x=1,y=2}"});
   CHECK(split_top_level("a,,b,") == Parts{"a", "", "b", ""});
@@ -91,7 +94,8 @@ TEST_CASE("commas inside brackets and quotes do not separate values") {
 TEST_CASE("[sweep] is kept apart") {
   Problems problems;
   const Source s = read_toml_text(
-      "seed = 1\n[sweep]\nseeds = '0..4'\n[sweep.grid]\n\"model.position\" = ['none', 'rope']\nmodel.attention = ['dense']\n"
+      "seed = 1\n[sweep]\nseeds = '0..4'\n[sweep.grid]\n\"model.position\" = ['none', 'rope']\nmodel.attention = "
+      "['dense']\n"
       "[[sweep.case]]\n\"model.position\" = 'learned'\n[[sweep.case]]\n\"model.position\" = 'rope'\n"
       "[[sweep.exclude]]\nmodel.position = 'r*'\nmodel.attention = 'd*'\n",
       "a.toml", problems);

@@ -34,12 +34,14 @@ Expanded expand(const std::string& toml, const std::vector<std::string>& setting
   e.cells = expand_sweep(files, overrides, seeds, strict, e.problems, test::small_registries());
   return e;
 }
-std::string cells_of(const std::string& toml, const std::vector<std::string>& settings = {}, const std::string& seeds = "") {
+std::string cells_of(const std::string& toml, const std::vector<std::string>& settings = {},
+                     const std::string& seeds = "") {
   const Expanded e = expand(toml, settings, seeds);
   for (const Problem& p : e.problems) FAIL_CHECK(p.origin << "|" << p.text);
   return e.text();
 }
-std::string problem_of(const std::string& toml, const std::vector<std::string>& settings = {}, const std::string& seeds = "") {
+std::string problem_of(const std::string& toml, const std::vector<std::string>& settings = {},
+                       const std::string& seeds = "") {
   const Expanded e = expand(toml, settings, seeds);
   REQUIRE(e.problems.size() == 1);
   CHECK(e.cells.cells.empty());
@@ -74,14 +76,18 @@ TEST_CASE("a later source replaces an axis") {
 }
 
 TEST_CASE("zipped lists change together; cases stand beside the grid; globs exclude") {
-  CHECK(cells_of(kTask + "[sweep.zip]\nmodel.position = ['none', 'learned']\nmodel.attention = ['dense', 'local(window=2)']\n") ==
-        "none/dense/0;learned(max_len=32)/local(window=2)/0;");
-  CHECK(cells_of(kTask + "[sweep.grid]\nmodel.position = ['none', 'rope']\n[[sweep.case]]\nmodel.position = 'huang-m4'\n"
-                         "[[sweep.case]]\nmodel.position = 'rope'\n") == "none/dense/0;rope/dense/0;huang-m4/dense/0;");
-  const Expanded e = expand(kTask + "[sweep.grid]\nmodel.position = ['none', 'rope', 'huang-m4']\n"
-                                    "model.attention = ['dense', 'local(window=2)', 'local(window=3)']\n"
-                                    "[[sweep.exclude]]\nmodel.position = 'r*'\nmodel.attention = 'local*'\n"
-                                    "[[sweep.exclude]]\nmodel.attention = '*window=3*'\n");
+  CHECK(
+      cells_of(kTask +
+               "[sweep.zip]\nmodel.position = ['none', 'learned']\nmodel.attention = ['dense', 'local(window=2)']\n") ==
+      "none/dense/0;learned(max_len=32)/local(window=2)/0;");
+  CHECK(cells_of(kTask +
+                 "[sweep.grid]\nmodel.position = ['none', 'rope']\n[[sweep.case]]\nmodel.position = 'huang-m4'\n"
+                 "[[sweep.case]]\nmodel.position = 'rope'\n") == "none/dense/0;rope/dense/0;huang-m4/dense/0;");
+  const Expanded e = expand(kTask +
+                            "[sweep.grid]\nmodel.position = ['none', 'rope', 'huang-m4']\n"
+                            "model.attention = ['dense', 'local(window=2)', 'local(window=3)']\n"
+                            "[[sweep.exclude]]\nmodel.position = 'r*'\nmodel.attention = 'local*'\n"
+                            "[[sweep.exclude]]\nmodel.attention = '*window=3*'\n");
   CHECK(e.problems.empty());
   CHECK(e.cells.excluded == 4);
   CHECK(e.text() == "none/dense/0;none/local(window=2)/0;rope/dense/0;huang-m4/dense/0;huang-m4/local(window=2)/0;");
@@ -101,7 +107,8 @@ TEST_CASE("refused cells are listed with their reason; strict makes them problem
 TEST_CASE("every cell is checked: a planted bad last cell stops everything") {
   CHECK(problem_of(kTask, {"model.embed_dim=64,32,100", "model.num_heads=8"}) ==
         "--set|model.embed_dim = 100 is not divisible by model.num_heads = 8");
-  const Expanded e = expand(kTask + "seeed = 1\n", {"model.position=roep,rope,huang-m4(clop=1)", "model.norm=pre,past"});
+  const Expanded e =
+      expand(kTask + "seeed = 1\n", {"model.position=roep,rope,huang-m4(clop=1)", "model.norm=pre,past"});
   CHECK(e.problems.size() == 4);  // each once, though it is met in several cells
 }
 
@@ -116,19 +123,24 @@ TEST_CASE("mistakes in the sweep itself") {
   CHECK(problem_of(kTask, {"model.position=none,rope", "model.position=none"}) ==
         "--set|model.position is given twice, by --set and by --set");
   CHECK(problem_of(kTask + "[sweep]\nseeds = 3\n").find("sweep.seeds must be text") != std::string::npos);
-  CHECK(problem_of(kTask + "[sweep]\nseed = 3\n") == "a.toml:3|sweep.seed: unknown key. Did you mean sweep.seeds or sweep.grid?");
-  CHECK(problem_of(kTask + "[sweep.grid]\nmodel.position = 'rope'\n") == "a.toml:3|sweep.grid.model.position must be a list of values");
-  CHECK(problem_of(kTask + "[sweep.zip]\nmodel.position = ['rope']\nmodel.norm = ['pre', 'post']\n").find("has 2 values, but model.position has 1") !=
-        std::string::npos);
-  CHECK(problem_of(kTask, {"model.embed_dim=" + [] {
-          std::string list = "1";
-          for (int i = 2; i <= 400; ++i) list += "," + std::to_string(i);
-          return list;
-        }(), "model.ffn_dim=" + [] {
-          std::string list = "1";
-          for (int i = 2; i <= 400; ++i) list += "," + std::to_string(i);
-          return list;
-        }()}) == "|the sweep has more than 100000 cells");
+  CHECK(problem_of(kTask + "[sweep]\nseed = 3\n") ==
+        "a.toml:3|sweep.seed: unknown key. Did you mean sweep.seeds or sweep.grid?");
+  CHECK(problem_of(kTask + "[sweep.grid]\nmodel.position = 'rope'\n") ==
+        "a.toml:3|sweep.grid.model.position must be a list of values");
+  CHECK(problem_of(kTask + "[sweep.zip]\nmodel.position = ['rope']\nmodel.norm = ['pre', 'post']\n")
+            .find("has 2 values, but model.position has 1") != std::string::npos);
+  CHECK(problem_of(kTask, {"model.embed_dim=" +
+                               [] {
+                                 std::string list = "1";
+                                 for (int i = 2; i <= 400; ++i) list += "," + std::to_string(i);
+                                 return list;
+                               }(),
+                           "model.ffn_dim=" +
+                               [] {
+                                 std::string list = "1";
+                                 for (int i = 2; i <= 400; ++i) list += "," + std::to_string(i);
+                                 return list;
+                               }()}) == "|the sweep has more than 100000 cells");
   CHECK(expand(kTask + "[[sweep.exclude]]\nmodel.positoin = 'x'\n").problems[0].text ==
         "sweep.exclude: unknown key model.positoin. Did you mean model.position?");
 }
