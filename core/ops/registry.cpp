@@ -80,6 +80,7 @@
   X(kPairGather)         \
   X(kPairScatter)        \
   X(kThreeWayProduct)    \
+  X(kRotatePairs)        \
   /* reduce */           \
   X(kSum)                \
   X(kMean)               \
