@@ -6,34 +6,26 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "core/tensor/tensor.h"
-
-namespace waymark {
-struct Draw;
-}
 
 namespace waymark::nn {
 
 class WAYMARK_API Init {
  public:
-  // Writes every element of a float tensor, in logical order.
-  using Constant = std::function<void(const Tensor&)>;
-  using Random = std::function<void(const Tensor&, const Draw&)>;
-  // How the values are said in `explain` and summaries: "N(0, 0.02^2)".
-  Init(std::string text, Constant fill) : text_(std::move(text)), constant_(std::move(fill)) {}
-  Init(std::string text, Random fill) : text_(std::move(text)), random_(std::move(fill)) {}
+  // Writes every element of a float tensor; a random one takes the next draw of the stream.
+  using Fill = std::function<void(const Tensor& t, std::string_view stream)>;
+  // text: how the values are said in `explain` and help: "N(0, 0.02^2)".
+  Init(std::string text, Fill fill) : text_(std::move(text)), fill_(std::move(fill)) {}
 
-  // Fills `t`; a random one takes the next draw of the stream.
   void fill(const Tensor& t, std::string_view stream) const;
-  bool is_random() const { return static_cast<bool>(random_); }
   const std::string& text() const { return text_; }
 
  private:
   std::string text_;
-  Constant constant_;
-  Random random_;
+  Fill fill_;
 };
 
 namespace init {

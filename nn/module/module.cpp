@@ -7,11 +7,13 @@
 
 namespace waymark::nn {
 
-ModuleBase::ModuleBase(ModuleBase& parent, std::string_view name) : parent_(&parent), training_(parent.training_) {
-  parent.check_name("module", name);
-  path_ = parent.path_of(name);
+ModuleBase::ModuleBase(ModuleBase* parent, std::string_view name) : parent_(parent) {
+  if (!parent) return;
+  training_ = parent->training_;
+  parent->check_name("module", name);
+  path_ = parent->path_of(name);
   scope_ = intern_scope(path_);
-  parent.items_.push_back({.kind = Kind::child, .name = std::string(name), .child = this});
+  parent->items_.push_back({.kind = Kind::child, .name = std::string(name), .child = this});
 }
 
 ModuleBase::~ModuleBase() {
@@ -31,20 +33,45 @@ void ModuleBase::check_name(std::string_view what, std::string_view name) const 
   if (name.empty()) fail("module", "a {} of {} has an empty name", what, where);
   if (name.find('.') != std::string_view::npos)
     fail("module", "\"{}\" of {} has a dot in its name; dots separate modules: give it a parent instead", name, where);
-  for (const Item& item : items_)
-    if (item.name == name)
-      fail("module", "{} already has a {} called \"{}\"", where,
-           item.kind == Kind::child ? "module" : item.kind == Kind::buffer ? "buffer" : "parameter", name);
+  check_free(name);
 }
 
-Tensor ModuleBase::parameter(std::string_view name, const Shape& shape, const Init& init, ParameterOptions options) {
-  check_name("parameter", name);
+// "a" and "a.b" exclude each other, too: a would be a parameter and a module.
+void ModuleBase::check_free(std::string_view name) const {
+  const auto begins = [](std::string_view text, std::string_view start) {
+    return text.substr(0, start.size()) == start && (text.size() == start.size() || text[start.size()] == '.');
+  };
+  for (const Item& item : items_)
+    if (begins(item.name, name) || begins(name, item.name))
+      fail("module", "{} already has a {} called \"{}\"", path_.empty() ? "the root" : path_,
+           item.kind == Kind::child ? "module" : item.kind == Kind::buffer ? "buffer" : "parameter", item.name);
+}
+
+Tensor ModuleBase::make_parameter(std::string_view name, const Shape& shape, const Init& init, ParameterOptions options) {
   const Tensor t = make_empty(shape, default_dtype());
   init.fill(t, path_of(name) + ".init");
   t.requires_grad_();
   set_name(t, path_of(name));
   items_.push_back({.kind = Kind::parameter, .name = std::string(name), .tensor = t, .options = std::move(options)});
   return t;
+}
+
+Tensor ModuleBase::parameter(std::string_view name, const Shape& shape, const Init& init, ParameterOptions options) {
+  check_name("parameter", name);
+  return make_parameter(name, shape, init, std::move(options));
+}
+
+Tensor ModuleBase::parameter_at(std::string_view dotted_name, const Shape& shape, const Init& init,
+                                ParameterOptions options) {
+  size_t begin = 0;
+  for (;;) {
+    const size_t dot = std::min(dotted_name.find('.', begin), dotted_name.size());
+    if (dot == begin) fail("module", "\"{}\" of {} has an empty part", dotted_name, path_.empty() ? "the root" : path_);
+    if (dot == dotted_name.size()) break;
+    begin = dot + 1;
+  }
+  check_free(dotted_name);
+  return make_parameter(dotted_name, shape, init, std::move(options));
 }
 
 Tensor ModuleBase::share_parameter(std::string_view name, const Tensor& t) {

@@ -52,7 +52,8 @@ struct LoadReport {
 class WAYMARK_API ModuleBase {
  public:
   ModuleBase() = default;                                // a root
-  ModuleBase(ModuleBase& parent, std::string_view name);
+  ModuleBase(ModuleBase& parent, std::string_view name) : ModuleBase(&parent, name) {}
+  ModuleBase(ModuleBase* parent, std::string_view name);  // null: a root, the name does not count
   virtual ~ModuleBase();
   ModuleBase(const ModuleBase&) = delete;
   ModuleBase& operator=(const ModuleBase&) = delete;
@@ -89,6 +90,9 @@ class WAYMARK_API ModuleBase {
  protected:
   // For initialiser lists. A trainable leaf of the default dtype, with values from `init`.
   Tensor parameter(std::string_view name, const Shape& shape, const Init& init, ParameterOptions options = {});
+  // For modules whose parameters are declared as data (position encodings): dots are allowed, as if `mlp` of "mlp.0.bias"
+  // were a module of its own.
+  Tensor parameter_at(std::string_view dotted_name, const Shape& shape, const Init& init, ParameterOptions options = {});
   // A parameter that another module made, under a second name: it counts and is saved once.
   Tensor share_parameter(std::string_view name, const Tensor& t);
   // State that is saved but not trained.
@@ -105,6 +109,8 @@ class WAYMARK_API ModuleBase {
     ParameterOptions options = {};
   };
   void check_name(std::string_view what, std::string_view name) const;
+  void check_free(std::string_view name) const;
+  Tensor make_parameter(std::string_view name, const Shape& shape, const Init& init, ParameterOptions options);
   // f(item, relative name) for every parameter and buffer here and below.
   void each(const std::string& prefix, const std::function<void(const Item&, const std::string&)>& f) const;
 
@@ -128,6 +134,7 @@ template <class Derived> class Module : public ModuleBase {
  public:
   Module() = default;
   Module(ModuleBase& parent, std::string_view name) : ModuleBase(parent, name) {}
+  Module(ModuleBase* parent, std::string_view name) : ModuleBase(parent, name) {}
 
   template <class... A> decltype(auto) operator()(A&&... a) {
     const ModuleScope scope(*this);

@@ -65,6 +65,7 @@ struct Open : Module<Open> {
   Open(ModuleBase& parent, std::string_view name) : Module(parent, name) {}
   using ModuleBase::buffer;
   using ModuleBase::parameter;
+  using ModuleBase::parameter_at;
   using ModuleBase::share_parameter;
   int forward(int x) const { return x + 1; }
 };
@@ -155,6 +156,15 @@ TEST_CASE("module: structure errors") {
         "module: \"\" must be a trainable leaf to be shared as child.s");
   CHECK(error_text([&] { child.buffer("g", root.named_parameters()[0].tensor); }) ==
         "module: the buffer child.g requires grad; make it a parameter or detach() it");
+  child.parameter_at("mlp.0.weight", {1}, init::ones());
+  child.parameter_at("mlp.0.bias", {1}, init::ones());
+  CHECK(names_of(child) == Names{"mlp.0.weight", "mlp.0.bias"});
+  CHECK(error_text([&] { child.parameter("mlp", {1}, init::ones()); }) ==
+        "module: child already has a parameter called \"mlp.0.weight\"");
+  CHECK(error_text([&] { child.parameter_at("mlp.0.bias.x", {1}, init::ones()); }) ==
+        "module: child already has a parameter called \"mlp.0.bias\"");
+  CHECK(error_text([&] { child.parameter_at("a..b", {1}, init::ones()); }) == "module: \"a..b\" of child has an empty part");
+  CHECK(error_text([&] { child.parameter_at("a.", {1}, init::ones()); }) == "module: \"a.\" of child has an empty part");
   CHECK(root.children().size() == 1);
   CHECK(error_text([&] { (void)ModuleList<Open>(root, "list")[0]; }) == "module: list has 0 entries, there is no 0");
   CHECK(child(1) == 2);

@@ -1,0 +1,57 @@
+// What encodings and attentions say about themselves. The judge, the constructors, `waymark explain`, `waymark matrix`
+// and the tests read these facts and nothing else (specs: positions 2, 4.1).
+#pragma once
+
+#include <initializer_list>
+#include <string>
+
+#include "core/tensor/types.h"
+
+namespace waymark::nn {
+
+// What an attention can give to an encoding.
+enum class Capability : u8 {
+  query_key,   // it projects queries and keys
+  free_qk,     // q and k may be transformed differently
+  token_qk,    // scores use the q, k of single tokens (no pooling or soft sorting before)
+  any_dim,     // the width of q and k may change
+  inner_prod,  // a score depends on inner products and norms only
+  pair,        // it forms a logit per (query, key) pair
+  weight,      // it forms a normalised weight per pair
+  row,         // it sees a whole row of logits in key order
+};
+
+class Capabilities {
+ public:
+  constexpr Capabilities() = default;
+  constexpr Capabilities(std::initializer_list<Capability> list) {
+    for (const Capability c : list) bits_ |= u32{1} << static_cast<u32>(c);
+  }
+  constexpr bool has(Capability c) const { return bits_ >> static_cast<u32>(c) & 1; }
+  constexpr bool operator==(const Capabilities&) const = default;
+
+ private:
+  u32 bits_ = 0;
+};
+
+enum class Site : u8 { none, input, query_key, score };
+
+struct EncodingFacts {
+  Site site = Site::none;
+  bool value_side = false;           // adds to the mixed values, too
+  Capabilities needs, wants;         // missing needs: refused; missing wants: a property is lost
+  bool needs_causal_call = false;
+  bool redefines_content = false;    // replaces q·k: excludes query-key maps
+  i64 extra_terms = 0;               // counted by the scale (specs: positions 1.2)
+  bool reads_positions = true;
+  bool sees_direction = false;       // tells left from right without a causal mask
+  std::string direction;             // in words: "yes", "no", "only through a causal mask"
+  bool shift_invariant = false;      // depends on differences of positions alone
+  std::string shift;                 // in words where it is neither: "while p <= threshold"
+  std::string beyond_trained;        // what happens beyond the trained length
+  // A constant added to all keys adds a constant to all scores of a row: k_proj.bias then gets gradient 0.
+  bool key_bias_is_constant = false;
+  std::string lost;                  // what missing wants cost: "scores no longer depend on distance alone"
+};
+
+}  // namespace waymark::nn

@@ -1,0 +1,70 @@
+// sinusoid (Vaswani et al. 2017): x + PE(p), frequencies ω_t = base^(-2t/E).
+//   interleaved: PE[2t] = sin(p ω_t), PE[2t+1] = cos(p ω_t); the last channel of an odd width is a sine
+//   concat:      [sin | cos]
+// Angles are formed and evaluated in f64, then cast: rounded integers would already be wrong.
+#include <cmath>
+
+#include "core/ops/arithmetic.h"
+#include "core/ops/convert.h"
+#include "nn/position/encodings.h"
+
+namespace waymark::nn::encodings {
+
+namespace {
+
+class Sinusoid final : public Encoding {
+ public:
+  Sinusoid(const Options& options, const EncodingSizes& sizes)
+      : width_(sizes.embed_dim), concat_(options.word("layout") == "concat"), base_(options.real("base")) {
+    for (i64 t = 0; t < (width_ + 1) / 2; ++t)
+      omega_.push_back(std::pow(base_, -2.0 * static_cast<double>(t) / static_cast<double>(width_)));
+  }
+
+  Tensor add_to_input(const Tensor& x, const Positions& positions) const override {
+    Shape shape = positions.tensor().shape();
+    shape.push_back(width_);
+    const Tensor table = make_empty(shape, kF64);
+    const i64 *p = positions.tensor().data<i64>(), half = (width_ + 1) / 2;
+    double* row = table.data<double>();
+    for (i64 i = 0; i < positions.tensor().numel(); ++i, row += width_)
+      for (i64 t = 0; t < half; ++t) {
+        const double angle = static_cast<double>(p[i]) * omega_[static_cast<size_t>(t)];
+        const i64 sine = concat_ ? t : 2 * t, cosine = concat_ ? half + t : 2 * t + 1;
+        row[sine] = p[i] < 0 ? 0 : std::sin(angle);
+        if (cosine < width_) row[cosine] = p[i] < 0 ? 0 : std::cos(angle);
+      }
+    return add(x, to(table, x.dtype()));
+  }
+
+ private:
+  i64 width_;
+  bool concat_;
+  double base_;
+  std::vector<double> omega_;
+};
+
+}  // namespace
+
+EncodingInfo sinusoid() {
+  return {.options = {"sinusoid",
+                      {{"layout", word_option("interleaved", {"interleaved", "concat"}), "order of sines and cosines"},
+                       {"base", real_option(10000).greater_than(0), "longest wavelength / 2π"}},
+                      "fixed sines and cosines added to the embeddings (Vaswani 2017)"},
+          .facts = [](const Options&, bool, bool) {
+            EncodingFacts f;
+            f.site = Site::input;
+            f.sees_direction = true;
+            f.direction = "yes";
+            f.beyond_trained = "defined (computed), untrained";
+            f.key_bias_is_constant = true;
+            return f;
+          },
+          .formulas = {"x + PE(p),  PE[2t] = sin(p·ω_t),  PE[2t+1] = cos(p·ω_t),  ω_t = base^(−2t/E)"},
+          .check = [](const Options& o, const EncodingSizes& s, std::vector<std::string>& problems) {
+            if (o.word("layout") == "concat" && s.embed_dim % 2 != 0)
+              problems.push_back(fmt::format("layout=concat needs an even width, not {}; use layout=interleaved", s.embed_dim));
+          },
+          .make = [](const Options& o, const EncodingSizes& s, const ParameterLookup&) { return std::make_unique<Sinusoid>(o, s); }};
+}
+
+}  // namespace waymark::nn::encodings
