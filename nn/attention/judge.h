@@ -1,0 +1,62 @@
+// The judge: which position encoding goes with which attention. It reads the facts of both and the refinement list
+// (specs: positions 4, attentions 6.2), and nothing else; constructors, configs, `explain`, `matrix` and tests ask it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nn/attention/registry.h"
+
+namespace waymark::nn {
+
+enum class Ruling : u8 {
+  accept,
+  warn,       // legal, but a named property is lost
+  refuse,
+  not_built,  // one of the two is not built yet
+};
+
+struct WAYMARK_API Verdict {
+  Ruling ruling = Ruling::accept;
+  // refuse: the first missing fact in words; warn: the lost property. One line each, without the names.
+  std::vector<std::string> reasons;
+  std::string encoding, attention;               // as printed: short specs
+  std::vector<std::string> works_here;           // encodings that work on this attention
+  std::vector<std::string> works_there;          // attentions on which this encoding works
+  // "t5 cannot run on performer: it never forms ...", and what works instead; one line for each warning; empty if accepted.
+  std::string text() const;
+};
+
+// How two specs go together in a call. `with_alternatives` fills works_here and works_there of a refusal.
+WAYMARK_API Verdict judge(const Options& encoding, const Options& attention, bool causal = false, bool cross = false,
+                          bool with_alternatives = true);
+
+// A whole model: sums per layer, attentions per layer, sizes. Appends every problem and every warning once.
+struct ModelSpecs {
+  std::vector<EncodingSum> encodings;
+  std::vector<Options> attentions;  // as many
+  EncodingSizes sizes;
+  i64 kv_heads = 0;                 // 0: num_heads
+  bool causal = false, cross = false;
+};
+WAYMARK_API void judge_model(const ModelSpecs& model, std::vector<std::string>& problems,
+                             std::vector<std::string>& warnings);
+
+// The whole table, with default options: rows are encodings, columns attentions, in the order of the design.
+struct WAYMARK_API JudgeMatrix {
+  struct Cell {
+    Ruling bidirectional = Ruling::not_built, causal = Ruling::not_built;
+    std::vector<std::string> notes;  // reasons, for footnotes
+    // yes, w (warn), - (refused), ? (not built yet); * behind it: only in a causal call
+    std::string mark() const;
+  };
+  std::vector<std::string> encodings, attentions;
+  std::vector<std::vector<Cell>> cells;  // [encoding][attention]
+};
+WAYMARK_API JudgeMatrix judge_matrix(bool cross = false);
+
+// Parameters of an attention with this sum whose gradient is 0, because softmax ignores what is constant along a row:
+// names below the attention.
+WAYMARK_API std::vector<std::string> invariant_parameters(const EncodingSum& encodings, const Options& attention);
+
+}  // namespace waymark::nn

@@ -1,0 +1,57 @@
+#include "nn/attention/registry.h"
+
+#include "nn/attention/attentions.h"
+#include "nn/spec/catalog.h"
+
+namespace waymark::nn {
+
+namespace {
+
+// One line per attention, in the order of the documentation; then those of the design that are not built yet.
+Catalog<AttentionInfo>& catalog() {
+  static Catalog<AttentionInfo> list(
+      "attention",
+      {
+          attentions::dense(),
+      },
+      {"local", "strided", "fixed", "longformer", "bigbird", "hst", "linformer", "reformer", "sinkhorn", "routing",
+       "synthesizer", "linear", "performer", "cosformer", "nystrom", "luna", "fnet"});
+  return list;
+}
+
+}  // namespace
+
+std::vector<const AttentionInfo*> all_attentions() { return catalog().all(); }
+const AttentionInfo* find_attention(std::string_view name) { return catalog().find(name); }
+const AttentionInfo& attention_info(std::string_view name) { return catalog().at(name); }
+const SpecTables& attention_tables() { return catalog().tables(); }
+const std::vector<std::string>& planned_attentions() { return catalog().planned(); }
+
+void register_attention(AttentionInfo info) {
+  if (!info.facts || !info.make)
+    fail("", "the attention {} has no {}", info.name(), info.facts ? "make function" : "facts");
+  catalog().add_checked(std::move(info));
+}
+
+AttentionFacts facts_of_attention(const Options& attention, bool causal, bool cross) {
+  return attention_info(attention.name()).facts(attention, causal, cross);
+}
+
+std::vector<Options> resolve_attentions(std::string_view pattern, i64 num_layers, std::vector<std::string>& problems,
+                                        const Defaults& defaults) {
+  const size_t before = problems.size();
+  const SpecPattern items = parse_pattern(pattern, problems);
+  if (problems.size() != before) return {};
+  std::vector<Options> layers;
+  for (const SpecSum& item : items) {
+    if (item.size() != 1)
+      problems.push_back(fmt::format("{}: a layer has one attention; + joins position encodings", to_string(item)));
+    else if (auto options = attention_tables().resolve(item[0], problems, defaults))
+      layers.push_back(std::move(*options));
+  }
+  spread_pattern(layers, pattern, items.size(), num_layers, problems);
+  if (problems.size() != before) layers.clear();
+  return layers;
+}
+
+}  // namespace waymark::nn
