@@ -27,7 +27,7 @@ i64 rows_of(const Tensor& x) {
   return n;
 }
 
-void check_linear(std::string_view op, const Arg& x, const Arg& w, const Arg& b) {
+void check_linear(std::string_view op, const Arg& x, const Arg& w, const Tensor& b) {
   check_defined(op, x);
   check_defined(op, w);
   check_product_dtypes(op, x, w);
@@ -35,11 +35,11 @@ void check_linear(std::string_view op, const Arg& x, const Arg& w, const Arg& b)
   if (x->dim() == 0) fail_at(x.loc(), op, "the input is 0-d; it needs a last axis of size {}", w->shape()[1]);
   if (x->shape().back() != w->shape()[1])
     fail_at(x.loc(), op, "inner sizes differ: {} x {} transposed ({} != {})", x->shape(), w->shape(), x->shape().back(), w->shape()[1]);
-  if (!b->defined()) return;
-  if (b->dtype() != x->dtype())
-    fail_at(x.loc(), op, "dtypes differ: {} + bias {}; convert one with to(...)", name_of(x->dtype()), name_of(b->dtype()));
-  if (b->shape() != Shape{w->shape()[0]})
-    fail_at(x.loc(), op, "the bias must be [{}] for the weight {}, got {}", w->shape()[0], w->shape(), b->shape());
+  if (!b.defined()) return;
+  if (b.dtype() != x->dtype())
+    fail_at(x.loc(), op, "dtypes differ: {} + bias {}; convert one with to(...)", name_of(x->dtype()), name_of(b.dtype()));
+  if (b.shape() != Shape{w->shape()[0]})
+    fail_at(x.loc(), op, "the bias must be [{}] for the weight {}, got {}", w->shape()[0], w->shape(), b.shape());
 }
 
 // y (M, out) = x (M, in)·Wᵀ + b; y may be a column window.
@@ -79,11 +79,11 @@ extern constexpr OpInfo kLinear{
       c.result(linear(c.tensor("input"), c.tensor("weight"), c.optional_tensor("bias")));
     }};
 
-Tensor linear(Arg x, Arg weight, Arg bias) {
+Tensor linear(Arg x, Arg weight, const Tensor& bias) {
   check_linear("linear", x, weight, bias);
   const i64 out = weight->shape()[0];
   Tensor y = make_empty(with_last(x->shape(), out), x->dtype());
-  linear_into(alias(y, {rows_of(*x), out}, {out, 1}, 0), fold_rows(*x), *weight, *bias);
+  linear_into(alias(y, {rows_of(*x), out}, {out, 1}, 0), fold_rows(*x), *weight, bias);
   return record(kLinear, std::move(y), {x, weight, bias}, [&](Saver& s) {
     return [x = s.input(0, s.needs(1)), w = s.input(1, s.needs(0))](Tensor g, const Need& need) -> Grads {
       if (!fused_backward_allowed()) {
@@ -240,13 +240,13 @@ std::vector<Tensor> linear_packed(Arg x, const std::vector<Tensor>& weights, con
   std::vector<i64> widths;
   i64 total = 0;
   for (size_t i = 0; i < n; ++i) {
-    check_linear("linear_packed", x, Arg(weights[i], x.loc()), Arg(bias(i), x.loc()));
+    check_linear("linear_packed", x, Arg(weights[i], x.loc()), bias(i));
     widths.push_back(weights[i].shape()[0]);
     total += widths.back();
   }
   std::vector<Tensor> y;
   if (explain_mode()) {
-    for (size_t i = 0; i < n; ++i) y.push_back(linear(x, Arg(weights[i], x.loc()), Arg(bias(i), x.loc())));
+    for (size_t i = 0; i < n; ++i) y.push_back(linear(x, Arg(weights[i], x.loc()), bias(i)));
     return y;
   }
   const Tensor rows = fold_rows(*x), packed = one_matrix(weights);

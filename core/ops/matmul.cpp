@@ -105,6 +105,24 @@ Tensor matmul(Arg a, Arg b) {
   return record_product(kMatmul, matmul_value(*a, *b), a, b);
 }
 
+Tensor ops::matmul_by_rows(Arg a, Arg b) {
+  check_matmul("matmul", a, b);
+  if (a->dim() < 3 || a->dim() != b->dim()) return record_product(kMatmul, matmul_value(*a, *b), a, b);
+  // Memory (..., L, H, n), seen as (..., H, L, n).
+  Shape memory = a->shape();
+  const int h = memory.size() - 3;
+  for (int i = 0; i <= h; ++i) memory[i] = std::max(memory[i], b->shape()[i]);
+  memory[h + 2] = b->shape().back();
+  Shape shape = memory;
+  std::swap(memory[h], memory[h + 1]);
+  const Tensor c = make_empty(memory, a->dtype());
+  Shape strides = c.strides();
+  std::swap(strides[h], strides[h + 1]);
+  Tensor y = alias(c, shape, strides, 0);
+  bmm_into(y, 1, *a, *b, 0);
+  return record_product(kMatmul, std::move(y), a, b);
+}
+
 extern constexpr OpInfo kMm{
     .name = "mm", .family = "matmul", .doc = "product of two matrices", .schema = "mm(Tensor input, Tensor mat2) -> Tensor",
     .formula = "C = A·B", .rule = "dA = dC·Bᵀ,  dB = Aᵀ·dC", .saves = WAYMARK_PRODUCT_SAVES,

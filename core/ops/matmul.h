@@ -22,7 +22,7 @@ namespace waymark {
 [[nodiscard]] WAYMARK_API Tensor baddbmm(Arg c, Arg a, Arg b, Scalar beta = 1, Scalar alpha = 1);
 
 // x·Wᵀ + b for x (..., in), W (out, in), b (out) or undefined.
-[[nodiscard]] WAYMARK_API Tensor linear(Arg x, Arg weight, Arg bias = Tensor());
+[[nodiscard]] WAYMARK_API Tensor linear(Arg x, Arg weight, const Tensor& bias = {});
 // linear with each weight (out_i, in) and bias (out_i). When the weights lie one behind the other in memory, as the q, k
 // and v weights of a self-attention in flat parameters do, the value, dx and all dW are one product each; the results
 // are then column windows of one buffer. biases: as many as weights, some or all undefined, or empty.

@@ -15,11 +15,11 @@ using namespace ops;
 
 namespace {
 
-void check_parameter(std::string_view op, const char* what, const Arg& x, const Arg& p, const Shape& shape) {
-  if (!p->defined()) return;
-  if (p->shape() != shape) fail_at(x.loc(), op, "the {} must be {}, got {}", what, shape, p->shape());
-  if (p->dtype() != x->dtype())
-    fail_at(x.loc(), op, "dtypes differ: {} and {} {}; convert one with to(...)", name_of(x->dtype()), what, name_of(p->dtype()));
+void check_parameter(std::string_view op, const char* what, const Arg& x, const Tensor& p, const Shape& shape) {
+  if (!p.defined()) return;
+  if (p.shape() != shape) fail_at(x.loc(), op, "the {} must be {}, got {}", what, shape, p.shape());
+  if (p.dtype() != x->dtype())
+    fail_at(x.loc(), op, "dtypes differ: {} and {} {}; convert one with to(...)", name_of(x->dtype()), what, name_of(p.dtype()));
 }
 
 void check_norm(std::string_view op, const Arg& x, const Shape& shape) {
@@ -82,16 +82,16 @@ extern constexpr OpInfo kLayerNorm{
                           c.optional_tensor("bias"), c.number("eps", 1e-5)));
     }};
 
-Tensor layer_norm(Arg x, const Shape& normalized_shape, Arg weight, Arg bias, double eps) {
+Tensor layer_norm(Arg x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
   check_norm("layer_norm", x, normalized_shape);
   check_parameter("layer_norm", "weight", x, weight, normalized_shape);
   check_parameter("layer_norm", "bias", x, bias, normalized_shape);
   const int axes = normalized_shape.size();
-  if (explain_mode()) return scaled(layer_normalised(*x, axes, eps).xhat, *weight, *bias);
-  const Tensor in = contiguous_value(*x), w = optional_contiguous(*weight), b = optional_contiguous(*bias);
+  if (explain_mode()) return scaled(layer_normalised(*x, axes, eps).xhat, weight, bias);
+  const Tensor in = contiguous_value(*x), w = optional_contiguous(weight), b = optional_contiguous(bias);
   const auto [rows, n] = row_count(in, axes);
   Tensor y = make_empty(x->shape(), x->dtype());
-  const Tensor stats = nothing_recorded({&*x, &*weight, &*bias}) ? Tensor() : make_empty({rows, 3}, x->dtype());
+  const Tensor stats = nothing_recorded({&*x, &weight, &bias}) ? Tensor() : make_empty({rows, 3}, x->dtype());
   visit_float(x->dtype(), [&, rows = rows, n = n](auto zero) {
     using T = decltype(zero);
     kernels::layer_norm<T>(in.data<T>(), data_or_null<T>(w), data_or_null<T>(b), static_cast<T>(eps), y.data<T>(),
@@ -146,17 +146,17 @@ extern constexpr OpInfo kRmsNorm{
       c.result(rms_norm(c.tensor("input"), Shape(c.list("normalized_shape")), c.optional_tensor("weight"), eps));
     }};
 
-Tensor rms_norm(Arg x, const Shape& normalized_shape, Arg weight, std::optional<double> eps_or_default) {
+Tensor rms_norm(Arg x, const Shape& normalized_shape, const Tensor& weight, std::optional<double> eps_or_default) {
   check_norm("rms_norm", x, normalized_shape);
   check_parameter("rms_norm", "weight", x, weight, normalized_shape);
   const double eps = eps_or_default.value_or(x->dtype() == kF64 ? std::numeric_limits<double>::epsilon()
                                                                 : double{std::numeric_limits<float>::epsilon()});
   const int axes = normalized_shape.size();
-  if (explain_mode()) return scaled(rms_normalised(*x, axes, eps).xhat, *weight, Tensor());
-  const Tensor in = contiguous_value(*x), w = optional_contiguous(*weight);
+  if (explain_mode()) return scaled(rms_normalised(*x, axes, eps).xhat, weight, Tensor());
+  const Tensor in = contiguous_value(*x), w = optional_contiguous(weight);
   const auto [rows, n] = row_count(in, axes);
   Tensor y = make_empty(x->shape(), x->dtype());
-  const Tensor stats = nothing_recorded({&*x, &*weight}) ? Tensor() : make_empty({rows}, x->dtype());
+  const Tensor stats = nothing_recorded({&*x, &weight}) ? Tensor() : make_empty({rows}, x->dtype());
   visit_float(x->dtype(), [&, rows = rows, n = n](auto zero) {
     using T = decltype(zero);
     kernels::rms_norm<T>(in.data<T>(), data_or_null<T>(w), static_cast<T>(eps), y.data<T>(), data_or_null<T>(stats), rows, n);
@@ -202,7 +202,7 @@ extern constexpr OpInfo kGroupNorm{
                           c.number("eps", 1e-5)));
     }};
 
-Tensor group_norm(Arg x, i64 num_groups, Arg weight, Arg bias, double eps) {
+Tensor group_norm(Arg x, i64 num_groups, const Tensor& weight, const Tensor& bias, double eps) {
   check_defined("group_norm", x);
   need_float("group_norm", *x);
   if (x->dim() < 2) fail_at(x.loc(), "group_norm", "the input must be [N, C, ...], got {}", x->shape());
@@ -217,8 +217,8 @@ Tensor group_norm(Arg x, i64 num_groups, Arg weight, Arg bias, double eps) {
   Tensor y = reshape(Arg(layer_norm(Arg(groups, x.loc()), {inner}, Tensor(), Tensor(), eps), x.loc()), x->shape());
   Shape per_channel(x->dim() - 1, 1);
   per_channel[0] = channels;
-  if (weight->defined()) y = mul(Arg(y, x.loc()), reshape(weight, per_channel));
-  if (bias->defined()) y = add(Arg(y, x.loc()), reshape(bias, per_channel));
+  if (weight.defined()) y = mul(Arg(y, x.loc()), reshape(weight, per_channel));
+  if (bias.defined()) y = add(Arg(y, x.loc()), reshape(bias, per_channel));
   return y;
 }
 

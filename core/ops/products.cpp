@@ -69,7 +69,7 @@ void mm_into(const Tensor& c, double alpha, const Tensor& a, const Tensor& b, do
 void bmm_into(const Tensor& c, double alpha, const Tensor& a, const Tensor& b, double beta) {
   if (c.numel() == 0) return;
   const int lead = c.dim() - 2;
-  const i64 m = c.shape()[lead], n = c.shape()[lead + 1], k = a.shape().back();
+  const i64 m = c.shape()[lead], n = c.shape()[lead + 1], k = a.shape().back(), ldc = std::max(c.strides()[lead], n);
   SmallVector<kernels::BatchAxis, 6> axes;
   const auto step = [&](const Tensor& t, int axis) {
     const int at = axis - (c.dim() - t.dim());
@@ -82,7 +82,7 @@ void bmm_into(const Tensor& c, double alpha, const Tensor& a, const Tensor& b, d
     visit_float(c.dtype(), [&](auto zero) {
       using T = decltype(zero);
       kernels::bmm<T>({axes.begin(), axes.size()}, m, n, k, static_cast<T>(alpha), matrix_of<T>(x), matrix_of<T>(y),
-                      static_cast<T>(beta), c.data<T>(), n);
+                      static_cast<T>(beta), c.data<T>(), ldc);
     });
     return;
   }
@@ -99,7 +99,7 @@ void bmm_into(const Tensor& c, double alpha, const Tensor& a, const Tensor& b, d
       right.data += index * axes[i].b;
       to += index * axes[i].c;
     }
-    integer_mm(m, n, k, float_to_i64(alpha), left, right, float_to_i64(beta), to, n);
+    integer_mm(m, n, k, float_to_i64(alpha), left, right, float_to_i64(beta), to, ldc);
   }
 }
 

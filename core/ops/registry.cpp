@@ -150,6 +150,8 @@
   X(kKlDiv)              \
   X(kBinaryCrossEntropy) \
   X(kBinaryCrossEntropyWithLogits)\
+  /* attention */        \
+  X(kScaledDotProductAttention) \
   /* inplace */          \
   X(kAddInplace)         \
   X(kSubInplace)         \
