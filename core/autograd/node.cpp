@@ -102,9 +102,9 @@ void Node::version_error(const Saved& s) const {
 Tensor Node::unpack(size_t i) {
   Saved& s = saved[i];
   if (s.fill) {
-    auto fill = std::move(s.fill);
+    s.data = s.fill();
     s.fill = nullptr;
-    fill();
+    s.version = s.data->storage->version();
   }
   if (!s.data) {
     const std::string place = where();

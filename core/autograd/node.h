@@ -37,7 +37,16 @@ struct Saved {
   u32 version = 0;             // of the storage when it was saved
   i64 bytes = 0;
   Intrusive<TensorImpl> data{};  // alias without history; null for shape and key, after release, and while lazy
-  std::function<void()> fill{};  // checkpoint placeholder: recomputes and sets `data`; empty otherwise
+  // Checkpoint placeholder: recomputes and returns `data`. Empty otherwise.
+  std::function<Intrusive<TensorImpl>()> fill{};
+};
+
+// Takes the values that Savers keep while it is set on a thread (checkpointing, core/engine). put() returns the
+// placeholder that the node keeps in place of the data.
+class SaveSink {
+ public:
+  virtual ~SaveSink() = default;
+  virtual std::function<Intrusive<TensorImpl>()> put(const Tensor& t) = 0;
 };
 
 struct OutputMeta {

@@ -60,30 +60,23 @@ void set_name(const Tensor& t, std::string name) { ensure_meta(t).name = std::mo
 // Not inline: g++ 12 takes the moved variant for uninitialised where it sees through the call.
 void Attrs::operator()(std::string_view name, AttrValue value) { list_.emplace_back(name, std::move(value)); }
 
-SavedTensor Saver::extra(SaveKind kind, const Tensor& t) {
-  if (!t.defined()) return {};
-  node_.saved.emplace_back(Saved{.kind = kind, .index = 0, .version = t.version(), .bytes = bytes_of(*t.impl()),
-                                 .data = Intrusive<TensorImpl>(t.impl())});
+SavedTensor Saver::keep(SaveKind kind, size_t index, const Tensor& t) {
+  Saved& saved = node_.saved.emplace_back(Saved{.kind = kind, .index = static_cast<u16>(index), .version = t.version(),
+                                                .bytes = bytes_of(*t.impl())});
+  if (SaveSink* sink = thread_state().sink) [[unlikely]] saved.fill = sink->put(t);
+  // A tensor that never had gradient data cannot gain a history that leads back here; others are kept as an alias.
+  else saved.data = Intrusive<TensorImpl>((t.impl()->meta || kind == SaveKind::output ? alias(t) : t).impl());
   return SavedTensor(static_cast<int>(node_.saved.size() - 1));
 }
 
+SavedTensor Saver::extra(SaveKind kind, const Tensor& t) { return t.defined() ? keep(kind, 0, t) : SavedTensor(); }
+
 SavedTensor Saver::input(size_t i, bool condition) {
-  if (!condition || !inputs_[i].defined()) return {};
-  const Tensor& t = inputs_[i];
-  // A tensor that never had gradient data cannot gain a history that leads back here; others are kept as an alias.
-  const Tensor kept = t.impl()->meta ? alias(t) : t;
-  node_.saved.emplace_back(Saved{.kind = SaveKind::input, .index = static_cast<u16>(i), .version = t.version(),
-                                 .bytes = bytes_of(*t.impl()), .data = Intrusive<TensorImpl>(kept.impl())});
-  return SavedTensor(static_cast<int>(node_.saved.size() - 1));
+  return condition && inputs_[i].defined() ? keep(SaveKind::input, i, inputs_[i]) : SavedTensor();
 }
 
 SavedTensor Saver::output(size_t k, bool condition) {
-  if (!condition) return {};
-  const Tensor& t = outputs_[k];
-  const Tensor kept = alias(t);
-  node_.saved.emplace_back(Saved{.kind = SaveKind::output, .index = static_cast<u16>(k), .version = t.version(),
-                                 .bytes = bytes_of(*t.impl()), .data = Intrusive<TensorImpl>(kept.impl())});
-  return SavedTensor(static_cast<int>(node_.saved.size() - 1));
+  return condition ? keep(SaveKind::output, k, outputs_[k]) : SavedTensor();
 }
 
 Shape Saver::shape(size_t i) {

@@ -53,6 +53,7 @@ class WAYMARK_API Saver {
 
  private:
   SavedTensor extra(SaveKind kind, const Tensor& t);
+  SavedTensor keep(SaveKind kind, size_t index, const Tensor& t);
   Node& node_;
   const Inputs& inputs_;
   std::span<const Tensor> outputs_;

@@ -11,6 +11,7 @@ namespace waymark {
 
 class Node;
 class Observer;
+class SaveSink;
 
 struct ThreadState {
   bool grad_enabled = true;
@@ -18,6 +19,7 @@ struct ThreadState {
   bool reuse_buffers = true;      // off: no op takes over the buffer of an rvalue input (test seam)
   u32 scope = 0;                  // interned module path; 0 = none
   Observer* observer = nullptr;   // recorder or anomaly mode (core/inspect); null costs one branch per op
+  SaveSink* sink = nullptr;       // takes what Savers keep, inside checkpoint()
   Node* running = nullptr;        // node whose rule runs now; saved values are unpacked from it
 };
 inline ThreadState& thread_state() {
