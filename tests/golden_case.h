@@ -15,7 +15,7 @@ namespace waymark::test {
 class GoldenCase {
  public:
   explicit GoldenCase(const std::string& name)
-      : file_(load_safetensors(std::string(WAYMARK_SOURCE_DIR) + "/tests/golden/" + name + ".safetensors")), name_(name),
+      : file_(load_safetensors(std::string(WAYMARK_SOURCE_DIR) + "/tests/golden/nn/" + name + ".safetensors")), name_(name),
         config_(nlohmann::json::parse(file_.metadata().at("config"))) {
     REQUIRE(file_.metadata().at("format") == "waymark-case-1");
     rtol_ = std::stod(file_.metadata().at("rtol"));
