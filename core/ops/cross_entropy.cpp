@@ -128,7 +128,7 @@ Tensor weighted_one_hot(const Targets& t, i64 classes, DType dtype) {
 // The targets as a constant distribution over the classes, times the weights: row r of the loss is −Σ_c B_rc log p_rc.
 //   B = (1−ε)·w_t·e_t + (ε/C)·w, 0 in ignored rows
 Tensor target_matrix(const Targets& t, const Classes& c, const Tensor& weight, double smoothing, const Shape& x_shape, DType dtype) {
-  const NoGrad off;
+  const Unrecorded off;
   Tensor b = weighted_one_hot(t, c.count, dtype);
   if (smoothing != 0) {
     const Tensor kept = unsqueeze(to(ge(t.ids, 0), dtype), 1);

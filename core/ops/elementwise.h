@@ -42,6 +42,19 @@ void fill_into(const Tensor& target, const Scalar& v);
 // x as it was, for the edge of an in-place op's node: an alias with x's history. (x itself will be its output.)
 Tensor history_before(const Tensor& x);
 
+// Values by ops: nothing inside is recorded, neither in the graph nor by an observer.
+class Unrecorded {
+ public:
+  Unrecorded() : observer_(thread_state().observer) { thread_state().observer = nullptr; }
+  ~Unrecorded() { thread_state().observer = observer_; }
+  Unrecorded(const Unrecorded&) = delete;
+  Unrecorded& operator=(const Unrecorded&) = delete;
+
+ private:
+  NoGrad off_;
+  Observer* observer_;
+};
+
 // True if recording would keep nothing of these inputs: then an rvalue input's buffer may take the result.
 bool nothing_recorded(std::initializer_list<const Tensor*> inputs);
 

@@ -152,6 +152,12 @@
   X(kBinaryCrossEntropyWithLogits)\
   /* attention */        \
   X(kScaledDotProductAttention) \
+  /* similarity */       \
+  X(kNormalize)          \
+  X(kCosineSimilarity)   \
+  X(kPairwiseDistance)   \
+  X(kCdist)              \
+  X(kCosineEmbeddingLoss)\
   /* inplace */          \
   X(kAddInplace)         \
   X(kSubInplace)         \
