@@ -129,7 +129,7 @@ WAYMARK_INLINE Logistic logistic(float e) {  // e = e^-w
 // bits than float has, because its error is the relative error of the exponential. e^-w:
 WAYMARK_INLINE float gelu_tanh_exp(float x) {
   const double d = static_cast<double>(x);
-  const double exact = d * (-1.5957691216057308 - 0.07135481627159471 * (d * d));
+  const double exact = d * (-1.5957691216057308 - 1.5957691216057308 * 0.044715 * (d * d));
   double w = exact > 88.5 ? 88.5 : exact;
   w = w < -87.0 ? -87.0 : w;
   const float high = static_cast<float>(w);
@@ -302,7 +302,7 @@ inline double gelu_tanh_weight(double x) {
 inline double gelu_tanh(double x) { return x * gelu_tanh_weight(x); }
 inline double gelu_tanh_derivative(double x) {
   const double s = gelu_tanh_weight(x);
-  return s + x * (s * (1 - s)) * (1.5957691216057308 + 0.21406444881478414 * x * x);
+  return s + x * (s * (1 - s)) * (1.5957691216057308 + 1.5957691216057308 * 0.134145 * x * x);
 }
 inline double silu(double x) { return x / (1.0 + std::exp(-x)); }
 inline double silu_derivative(double x) {

@@ -1,6 +1,7 @@
 // Internal: the kinds of case files, one function each.
 #pragma once
 
+#include "nn/attention/attention.h"
 #include "train/optim/base.h"
 #include "train/verify/case_context.h"
 
@@ -8,8 +9,40 @@ namespace waymark::train {
 
 void run_op_case(CaseContext& context);
 void run_optimizer_case(CaseContext& context);
+void run_attention_case(CaseContext& context);
+void run_attention_core_case(CaseContext& context);
+void run_embedding_position_case(CaseContext& context);
+void run_query_key_map_case(CaseContext& context);
+void run_encoder_layer_case(CaseContext& context);
+void run_training_case(CaseContext& context);
 
 // An optimizer by name, with the options of a case's JSON.
 std::unique_ptr<Optimizer> optimizer_from_case(std::vector<ParamGroup> groups, const std::string& name, const Json::Object& options);
+
+
+// Modules are built in the file's dtype.
+class DefaultDType {
+ public:
+  explicit DefaultDType(DType t);
+  ~DefaultDType();
+  DefaultDType(const DefaultDType&) = delete;
+  DefaultDType& operator=(const DefaultDType&) = delete;
+
+ private:
+  DType before_;
+};
+
+// The keys that all kinds with an attention share.
+struct AttentionKeys {
+  static nn::AttentionConfig read(JsonReader& r, bool cross);
+};
+nn::Positions positions_or_range(CaseContext& c, const std::string& name, i64 length);
+Tensor keep_of(CaseContext& c, const std::string& name);  // b8; undefined if the file has none
+Tensor leaf_of(CaseContext& c, const std::string& name);  // requires grad if the file has its gradient
+// Every parameter of the module must be in the file and the reverse; evaluation mode.
+void load_parameters(CaseContext& c, nn::ModuleBase& module);
+// Backward from the outputs whose seed (first) the file has, then every gradient that it has.
+void compare_gradients(CaseContext& c, const std::vector<std::pair<std::string, Tensor>>& outputs,
+                       const std::vector<std::pair<std::string, Tensor>>& inputs, const nn::ModuleBase* module);
 
 }  // namespace waymark::train

@@ -1,0 +1,161 @@
+// Kinds `attention`, `attention_core`, `score_bias`, `embedding_position`, `query_key_map`.
+#include "core/ops/create.h"
+#include "core/ops/convert.h"
+#include "core/ops/shape.h"
+#include "nn/attention/dense.h"
+#include "train/verify/kinds.h"
+
+namespace waymark::train {
+
+DefaultDType::DefaultDType(DType t) : before_(default_dtype()) { set_default_dtype(t); }
+DefaultDType::~DefaultDType() { set_default_dtype(before_); }
+
+nn::AttentionConfig AttentionKeys::read(JsonReader& r, bool cross) {
+  nn::AttentionConfig a;
+  a.num_heads = r.integer("num_heads");
+  a.head_dim = r.maybe_integer("head_dim").value_or(0);
+  a.embed_dim = r.maybe_integer("embed_dim").value_or(a.num_heads * a.head_dim);
+  a.num_kv_heads = r.maybe_integer("num_kv_heads").value_or(0);
+  a.position = r.text("position");
+  a.attention = r.maybe_text("attention").value_or("dense");
+  a.causal = r.maybe_flag("causal").value_or(false);
+  a.bias = r.maybe_flag("bias").value_or(true);
+  a.out_proj = r.maybe_flag("out_proj").value_or(true);
+  a.cross = cross;
+  if (const Json* scale = r.get("scale")) {
+    if (scale->is_number()) a.scale = scale->as_double();
+    else if (scale->as_string() == "none") a.scale = 1;
+    else if (scale->as_string() != "default") r.refuse("scale", "must be \"default\", \"none\" or a number");
+  }
+  // Keys of attentions that are not built yet; their neutral values are fine.
+  if (const auto shared = r.maybe_flag("shared_qk"); shared.value_or(false)) r.refuse("shared_qk", "belongs to reformer, which is not built yet");
+  if (const Json* mask = r.get("mask")) {
+    if (!(mask->is_string() && (mask->as_string().empty() || mask->as_string() == "all()")))
+      r.refuse("mask", "mask expressions are not built yet");
+  }
+  if (r.maybe_integer("shift").value_or(0) != 0) r.refuse("shift", "belongs to block patterns, which are not built yet");
+  return a;
+}
+
+nn::Positions positions_or_range(CaseContext& c, const std::string& name, i64 length) {
+  return c.has(name) ? nn::Positions(c.get(name)) : nn::Positions::range(length);
+}
+Tensor keep_of(CaseContext& c, const std::string& name) { return c.has(name) ? to(c.get(name), kB8) : Tensor(); }
+Tensor leaf_of(CaseContext& c, const std::string& name) {
+  const Tensor t = c.get(name);
+  return c.has("grad_" + name) ? t.requires_grad_() : t;
+}
+
+void load_parameters(CaseContext& c, nn::ModuleBase& module) {
+  nn::StateDict state;
+  for (const std::string& name : c.with_prefix("param.")) state.emplace_back(name, c.get("param." + name));
+  module.load_state_dict(state);
+  module.eval();
+}
+
+void compare_gradients(CaseContext& c, const std::vector<std::pair<std::string, Tensor>>& outputs,
+                       const std::vector<std::pair<std::string, Tensor>>& inputs, const nn::ModuleBase* module) {
+  std::vector<Tensor> roots;
+  RunOptions run;
+  for (const auto& [name, t] : outputs)
+    if (c.has(name)) {
+      roots.push_back(t);
+      run.seeds.push_back(c.get(name));
+    }
+  if (roots.empty()) return;
+  BackwardRun(roots, run).finish();
+  // Nothing arrived is zero for another framework.
+  const auto gradient = [](const Tensor& t) { return t.grad().defined() ? t.grad() : zeros_like(t); };
+  for (const auto& [name, t] : inputs)
+    if (t.defined() && c.has("grad_input." + name)) c.compare("grad_input." + name, gradient(t));
+  if (!module) return;
+  for (const nn::NamedParameter& p : module->named_parameters())
+    if (c.has("grad_param." + p.name)) c.compare("grad_param." + p.name, gradient(p.tensor));
+}
+
+void run_attention_case(CaseContext& c) {
+  const DefaultDType dtype(c.dtype());
+  JsonReader r(c.config(), "config");
+  const nn::AttentionConfig config = AttentionKeys::read(r, c.has("input.context"));
+  r.finish();
+  const nn::MultiHeadAttention attention(config);
+  load_parameters(c, *attention);
+  const Tensor x = leaf_of(c, "input.x"), context = config.cross ? leaf_of(c, "input.context") : Tensor();
+  const i64 keys = config.cross ? context.size(1) : x.size(1);
+  nn::AttentionInput in{.x = x, .context = context, .positions = positions_or_range(c, "input.positions", x.size(1)),
+                        .key_keep = keep_of(c, "input.mask"), .want_weights = c.has("weights")};
+  if (config.cross) in.context_positions = positions_or_range(c, "input.key_positions", keys);
+  const nn::AttentionOutput out = attention(in);
+  if (in.key_keep.defined() && !config.cross) c.compare_rows("output", out.y, in.key_keep);
+  else c.compare("output", out.y);
+  if (c.has("weights")) c.compare("weights", out.weights);
+  compare_gradients(c, {{"grad_output", out.y}}, {{"x", x}, {"context", context}}, &*attention);
+}
+
+void run_attention_core_case(CaseContext& c) {
+  const DefaultDType dtype(c.dtype());
+  JsonReader r(c.config(), "config");
+  const nn::AttentionConfig config = AttentionKeys::read(r, false);
+  r.finish();
+  const nn::AttentionSetup setup = nn::resolve_attention(config);
+  if (!nn::at_input(setup.encodings).empty()) return c.problem("an input-site encoding has no meaning without tokens");
+  nn::DenseAttention attention(nullptr, "", setup);
+  nn::StateDict state;
+  for (const std::string& name : c.with_prefix("param.")) state.emplace_back(name, c.get("param." + name));
+  const nn::LoadReport report = attention.load_state_dict(state, false);  // the projections stay out
+  if (!report.unexpected.empty()) return c.problem(fmt::format("unknown parameters: {}", fmt::join(report.unexpected, ", ")));
+  const Tensor q = leaf_of(c, "input.q"), k = leaf_of(c, "input.k"), v = leaf_of(c, "input.v");
+  nn::AttentionInput in{.positions = positions_or_range(c, "input.positions", q.size(2)), .key_keep = keep_of(c, "input.mask")};
+  if (c.has("input.key_positions")) in.context_positions = nn::Positions(c.get("input.key_positions"));
+  const auto [z, weights] = attention.core(q, k, v, in);
+  if (in.key_keep.defined()) {
+    const Tensor rows = in.key_keep.unsqueeze(1).expand({q.size(0), q.size(1), q.size(2)});
+    c.compare_rows("output", z, rows);
+  } else {
+    c.compare("output", z);
+  }
+  if (c.has("weights")) c.compare("weights", weights);
+  compare_gradients(c, {{"grad_output", z}}, {{"q", q}, {"k", k}, {"v", v}}, &attention);
+}
+
+namespace {
+
+// Encodings alone.
+struct EncodingsOnly : nn::Module<EncodingsOnly> {
+  EncodingsOnly(const nn::EncodingSum& sum, const nn::EncodingSizes& sizes) : position(*this, sum, sizes) {}
+  nn::PositionModule position;
+};
+
+}  // namespace
+
+void run_embedding_position_case(CaseContext& c) {
+  const DefaultDType dtype(c.dtype());
+  JsonReader r(c.config(), "config");
+  const i64 width = r.integer("embed_dim"), length = r.integer("length");
+  const nn::EncodingSum sum = nn::resolve_encodings(r.text("position"), 1)[0];
+  r.finish();
+  EncodingsOnly root(sum, {width, 1, width});
+  load_parameters(c, root);
+  const Tensor y = root.position.add_to_input(zeros({1, length, width}), positions_or_range(c, "input.positions", length)).squeeze(0);
+  c.compare("output", y);
+  compare_gradients(c, {{"grad_output", y}}, {}, &root);
+}
+
+void run_query_key_map_case(CaseContext& c) {
+  const DefaultDType dtype(c.dtype());
+  JsonReader r(c.config(), "config");
+  const i64 heads = r.integer("num_heads"), width = r.integer("head_dim");
+  const nn::EncodingSum sum = nn::resolve_encodings(r.text("position"), 1)[0];
+  r.finish();
+  EncodingsOnly root(sum, {heads * width, heads, width});
+  load_parameters(c, root);
+  const Tensor q = leaf_of(c, "input.q"), k = leaf_of(c, "input.k");
+  const nn::Positions p = positions_or_range(c, "input.positions", q.size(2));
+  const nn::Positions pk = c.has("input.key_positions") ? nn::Positions(c.get("input.key_positions")) : p;
+  const auto [mq, mk] = root.position.map_query_key(q, k, {.queries = p, .keys = pk});
+  c.compare("output.q", mq);
+  c.compare("output.k", mk);
+  compare_gradients(c, {{"grad_output.q", mq}, {"grad_output.k", mk}}, {{"q", q}, {"k", k}}, &root);
+}
+
+}  // namespace waymark::train

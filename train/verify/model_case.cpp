@@ -1,0 +1,124 @@
+// Kinds `encoder_layer` and `training`.
+#include "core/ops/convert.h"
+#include "core/ops/loss.h"
+#include "core/ops/reduce.h"
+#include "core/ops/shape.h"
+#include "models/language_model.h"
+#include "train/optim/clip.h"
+#include "train/verify/kinds.h"
+
+namespace waymark::train {
+namespace {
+
+models::EncoderConfig encoder_keys(JsonReader& r, const nn::AttentionConfig& a) {
+  models::EncoderConfig e;
+  e.embed_dim = a.embed_dim;
+  e.num_heads = a.num_heads;
+  e.head_dim = a.head_dim;
+  e.num_kv_heads = a.num_kv_heads;
+  e.position = a.position;
+  e.attention = a.attention;
+  e.causal = a.causal;
+  e.scale = a.scale;
+  e.attention_bias = a.bias;
+  e.ffn_dim = r.integer("ffn_dim");
+  e.activation = r.maybe_text("activation").value_or("gelu");
+  e.norm = r.maybe_text("norm").value_or("pre");
+  e.norm_type = r.maybe_text("norm_type").value_or("layer");
+  e.norm_eps = r.maybe_number("norm_eps").value_or(1e-5);
+  e.ffn_bias = r.maybe_flag("ffn_bias").value_or(true);
+  return e;
+}
+
+struct OneLayer : nn::Module<OneLayer> {
+  OneLayer(const models::EncoderConfig& config, const nn::AttentionSetup& setup) : layer(*this, "layer", config, setup) {}
+  models::EncoderLayer layer;
+};
+
+}  // namespace
+
+void run_encoder_layer_case(CaseContext& c) {
+  const DefaultDType dtype(c.dtype());
+  JsonReader r(c.config(), "config");
+  const nn::AttentionConfig attention = AttentionKeys::read(r, false);
+  const models::EncoderConfig config = encoder_keys(r, attention);
+  r.finish();
+  const nn::AttentionSetup setup = nn::resolve_attention(attention);
+  if (!nn::at_input(setup.encodings).empty()) return c.problem("an input-site encoding belongs to the stack, not to a layer");
+  OneLayer root(config, setup);
+  load_parameters(c, root.layer);
+  const Tensor x = leaf_of(c, "input.x");
+  const models::EncoderCall call{.positions = positions_or_range(c, "input.positions", x.size(1)), .keep = keep_of(c, "input.mask")};
+  const Tensor y = root.layer(x, call);
+  if (call.keep.defined()) c.compare_rows("output", y, call.keep);
+  else c.compare("output", y);
+  compare_gradients(c, {{"grad_output", y}}, {{"x", x}}, &root.layer);
+}
+
+void run_training_case(CaseContext& c) {
+  const DefaultDType dtype(c.dtype());
+  JsonReader top(c.config(), "config");
+  JsonReader m(top.need("model"), "config", "model");
+  models::LanguageModelConfig config;
+  config.vocab_size = m.integer("vocab_size");
+  const nn::AttentionConfig attention = AttentionKeys::read(m, false);
+  config.encoder = encoder_keys(m, attention);
+  config.encoder.num_layers = m.integer("num_layers");
+  config.tie_embeddings = m.maybe_flag("tie_embeddings").value_or(false);
+  config.head_bias = m.maybe_flag("head_bias").value_or(true);
+  m.finish();
+  Json::Object options = top.object("optimizer");
+  const double clip = top.maybe_number("clip_norm").value_or(0);
+  std::vector<double> rates;
+  for (const Json& v : top.array("lr")) rates.push_back(v.as_double());
+  top.finish();
+  std::string name, decay = "all";
+  std::erase_if(options, [&](const Json::Member& o) {
+    if (o.first == "name") name = o.second.as_string();
+    if (o.first == "decay") decay = o.second.as_string();
+    return o.first == "name" || o.first == "decay";
+  });
+  if (decay != "all" && decay != "matrices") return c.problem(fmt::format("optimizer.decay is \"{}\"; it must be all or matrices", decay));
+
+  const Tensor ids = c.get("input.ids"), targets = c.get("input.targets"), mask = keep_of(c, "input.mask");
+  const i64 steps = ids.size(0), length = ids.size(2);
+  // Rows of a learned table that names no max_len: as many as the file has.
+  if (c.has("param.encoder.position.weight")) config.encoder.max_len = c.get("param.encoder.position.weight").size(0);
+  if (rates.empty() ? false : static_cast<i64>(rates.size()) != steps)
+    return c.problem(fmt::format("config.lr has {} rates for {} steps", rates.size(), steps));
+  models::LanguageModel model(config);
+  load_parameters(c, model);
+
+  ParamGroup decayed, others;
+  others.weight_decay = 0;
+  for (const nn::NamedParameter& p : model.named_parameters())
+    (decay == "all" || (p.tensor.dim() >= 2 && !p.no_decay) ? decayed : others).params.push_back(p.tensor);
+  std::vector<ParamGroup> groups{decayed};
+  if (!others.params.empty()) groups.push_back(others);
+  if (!rates.empty()) options.emplace_back("lr", rates[0]);
+  const auto optimizer = optimizer_from_case(groups, name, options);
+
+  std::vector<double> losses, norms;
+  for (i64 t = 0; t < steps; ++t) {
+    optimizer->zero_grad();
+    const Tensor keep = mask.defined() ? mask.select(0, t) : Tensor();
+    const Tensor logits = model(ids.select(0, t), {.positions = nn::Positions::range(length), .keep = keep});
+    const Tensor loss = cross_entropy(logits.reshape({-1, config.vocab_size}), targets.select(0, t).reshape({-1}));
+    loss.backward();
+    losses.push_back(loss.item<double>());
+    norms.push_back(grad_norm(model.parameters()));
+    if (!rates.empty()) optimizer->set_lr(rates[static_cast<size_t>(t)]);
+    optimizer->step(clip > 0 ? clip_factor(norms.back(), clip) : 1);
+  }
+  const auto series = [&](const std::vector<double>& v) {
+    const Tensor out = make_empty({steps}, kF64);
+    std::copy(v.begin(), v.end(), out.data<double>());
+    return to(out, c.dtype());
+  };
+  c.compare("output.loss", series(losses));
+  if (c.has("output.grad_norm")) c.compare("output.grad_norm", series(norms));
+  for (const nn::NamedParameter& p : model.named_parameters())
+    if (c.has("output.param." + p.name)) c.compare("output.param." + p.name, p.tensor.detach());
+}
+
+}  // namespace waymark::train
