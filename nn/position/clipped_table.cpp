@@ -61,4 +61,10 @@ EncodingFacts clipped_facts() {
   return f;
 }
 
+double table_flops(const Options& options, const EncodingSizes& sizes, double queries, double keys) {
+  const double heads = static_cast<double>(sizes.num_heads), width = static_cast<double>(sizes.head_dim);
+  const double rows = 2 * static_cast<double>(options.integer("clip")) + 1;
+  return heads * (2 * queries * rows * width + queries * keys);
+}
+
 }  // namespace waymark::nn::encodings

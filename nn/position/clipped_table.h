@@ -21,6 +21,9 @@ Shape table_shape(const Options& options, const EncodingSizes& sizes);
 // [1|H, ...]
 Tensor by_head(const Tensor& table, int axes);
 
+// Flops of one product of rows with the table and its gather, all heads: 2·Lq·R·d + Lq·Lk.
+double table_flops(const Options& options, const EncodingSizes& sizes, double queries, double keys);
+
 // Facts of an additive or multiplicative table of vectors: needs single tokens and pairs, sees direction, saturates.
 EncodingFacts clipped_facts();
 

@@ -57,6 +57,8 @@ struct EncodingInfo {
   OptionTable options;  // with name and one line of doc
   std::function<EncodingFacts(const Options&, bool causal, bool cross)> facts;
   std::vector<std::string> formulas = {};  // for explain, one line each
+  // Forward flops for these numbers of queries and keys, all heads, extra to none (positions 5.5). May be empty: none.
+  std::function<double(const Options&, const EncodingSizes&, double queries, double keys)> flops = {};
   // Appends what does not fit these sizes, without the name of the encoding. May be empty.
   std::function<void(const Options&, const EncodingSizes&, std::vector<std::string>& problems)> check = {};
   // May be empty: no parameters.

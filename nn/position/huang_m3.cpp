@@ -32,6 +32,10 @@ EncodingInfo huang_m3() {
             return f;
           },
           .formulas = {"e_ij = s·Σ_t q_it·k_jt·w_rt,  r = clip(p_j − p_i, −clip, clip) + clip"},
+          // One factor more in each of the d summands of a score.
+          .flops = [](const Options&, const EncodingSizes& s, double queries, double keys) {
+            return static_cast<double>(s.num_heads * s.head_dim) * queries * keys;
+          },
           // Around 1, the neutral value.
           .parameters = [](const Options& o, const EncodingSizes& s) -> std::vector<ParameterSpec> {
             return {{"table", table_shape(o, s), init::normal(1, kTableStd), true, o.boolean("share_layers")}};

@@ -28,6 +28,9 @@ EncodingInfo huang_m4() {
                       "relative table added to queries and keys (Huang 2020, method 4)"},
           .facts = [](const Options&, bool, bool) { return clipped_facts(); },
           .formulas = {"e_ij = s·(q_i·k_j + q_i·w_r + k_j·w_r),  r = clip(p_j − p_i, −clip, clip) + clip"},
+          .flops = [](const Options& o, const EncodingSizes& s, double queries, double keys) {
+            return table_flops(o, s, queries, keys) + table_flops(o, s, keys, queries);
+          },
           .parameters = [](const Options& o, const EncodingSizes& s) -> std::vector<ParameterSpec> {
             return {{"table", table_shape(o, s), init::normal(0, kTableStd), false, o.boolean("share_layers")}};
           },

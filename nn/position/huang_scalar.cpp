@@ -33,6 +33,9 @@ EncodingInfo huang_scalar(std::string name, std::string doc, std::string formula
             return f;
           },
           .formulas = {std::move(formula)},
+          .flops = [](const Options&, const EncodingSizes& s, double queries, double keys) {
+            return static_cast<double>(s.num_heads) * queries * keys;
+          },
           // They start at 1: from 0 every score would be 0, and queries and keys would get no gradient.
           .parameters = [rows](const Options& o, const EncodingSizes& s) -> std::vector<ParameterSpec> {
             return {{"scale", {s.num_heads, rows(o.integer("clip"))}, init::ones(), true, o.boolean("share_layers")}};

@@ -82,6 +82,11 @@ EncodingInfo rope() {
           },
       .formulas = {"q'_i = R(p_i)·q_i,  k'_j = R(p_j)·k_j,  R(p) turns channel pair t by p/interpolation·ω_t",
                    "ω_t = β^(−2t/ρ),  ρ = fraction·d,  β = base·ntk^(ρ/(ρ−2))"},
+      // A pair of channels turns with four products and two sums.
+      .flops =
+          [](const Options& o, const EncodingSizes& s, double queries, double keys) {
+            return 3 * static_cast<double>(turning(o, s.head_dim) * s.num_heads) * (queries + keys);
+          },
       .check =
           [](const Options& o, const EncodingSizes& s, std::vector<std::string>& problems) {
             const i64 channels = turning(o, s.head_dim);

@@ -40,6 +40,9 @@ EncodingInfo shaw() {
             return f;
           },
           .formulas = {"a_ij = q_i·w_r,  r = clip(p_j − p_i, −clip, clip) + clip", "values=true: z_i = Σ_j α_ij·(v_j + u_r)"},
+          .flops = [](const Options& o, const EncodingSizes& s, double queries, double keys) {
+            return table_flops(o, s, queries, keys) * (o.boolean("values") ? 2 : 1);
+          },
           .parameters = [](const Options& o, const EncodingSizes& s) {
             const bool shared = o.boolean("share_layers");
             std::vector<ParameterSpec> list = {{"key_table", table_shape(o, s), init::normal(0, kTableStd), false, shared}};

@@ -17,8 +17,9 @@ namespace waymark::nn {
 template <class Info> class Catalog {
  public:
   Catalog(std::string kind, std::vector<Info> built_in, std::vector<std::string> planned)
-      : tables_(std::move(kind)), planned_(std::move(planned)) {
+      : tables_(std::move(kind)) {
     for (Info& info : built_in) add(std::move(info));
+    tables_.set_planned(std::move(planned));
   }
 
   std::vector<const Info*> all() const {
@@ -34,12 +35,13 @@ template <class Info> class Catalog {
   // Error for an unknown name, with suggestions.
   const Info& at(std::string_view name) const {
     if (const Info* info = find(name)) return *info;
-    if (std::find(planned_.begin(), planned_.end(), name) != planned_.end())
+    const auto& planned = tables_.planned();
+    if (std::find(planned.begin(), planned.end(), name) != planned.end())
       fail("", "the {} {} is not built yet", tables_.kind(), name);
     fail("", "unknown {} {}.{}", tables_.kind(), printable(name), did_you_mean(name, tables_.names()));
   }
   const SpecTables& tables() const { return tables_; }
-  const std::vector<std::string>& planned() const { return planned_; }
+  const std::vector<std::string>& planned() const { return tables_.planned(); }
 
   // For programs: checks the name.
   void add_checked(Info info) {
@@ -57,7 +59,6 @@ template <class Info> class Catalog {
   }
   std::vector<std::unique_ptr<const Info>> list_;  // addresses stay
   SpecTables tables_;
-  std::vector<std::string> planned_;
 };
 
 // A pattern per layer: one item serves every layer, otherwise there is one for each; else a problem.

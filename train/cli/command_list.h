@@ -6,6 +6,8 @@
 namespace waymark::train::cli {
 
 Command table_command();
+Command explain_command();
+Command matrix_command();
 Command verify_command();
 Command help_command();
 
