@@ -158,6 +158,11 @@
   X(kPairwiseDistance)   \
   X(kCdist)              \
   X(kCosineEmbeddingLoss)\
+  /* fourier */          \
+  X(kFft)                \
+  X(kIfft)               \
+  X(kRfft)               \
+  X(kIrfft)              \
   /* inplace */          \
   X(kAddInplace)         \
   X(kSubInplace)         \
