@@ -16,7 +16,7 @@ struct TensorStats {
 };
 WAYMARK_API TensorStats stats_of(const Tensor& t);
 
-struct NodeCard {
+struct WAYMARK_API NodeCard {
   struct Value {
     std::string name;      // "g", "x", a parameter's path, or "softmax #131"
     Tensor tensor;         // undefined: not computed

@@ -4,6 +4,7 @@
 #include "core/ops/convert.h"
 #include "core/ops/inplace.h"
 #include "core/ops/matmul.h"
+#include "core/ops/norm.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/random_ops.h"
 #include "core/ops/reduce.h"
@@ -64,6 +65,7 @@ Tensor Tensor::contiguous(Loc loc) const { return waymark::contiguous(SELF); }
 Tensor Tensor::detach(Loc loc) const { return waymark::detach(SELF); }
 
 Tensor Tensor::sum(Dims dim, bool keepdim, Loc loc) const { return waymark::sum(SELF, std::move(dim), keepdim); }
+Tensor Tensor::norm(Scalar p, Dims dim, bool keepdim, Loc loc) const { return waymark::norm(SELF, p, std::move(dim), keepdim); }
 Tensor Tensor::mean(Dims dim, bool keepdim, Loc loc) const { return waymark::mean(SELF, std::move(dim), keepdim); }
 
 Tensor Tensor::view(const Shape& shape, Loc loc) const { return waymark::view(SELF, shape); }

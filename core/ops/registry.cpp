@@ -86,6 +86,7 @@
   X(kMean)               \
   X(kSumToSize)          \
   X(kExpandReduced)      \
+  X(kNorm)               \
   /* shape */            \
   X(kView)               \
   X(kReshape)            \
