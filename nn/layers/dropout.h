@@ -5,7 +5,7 @@
 
 namespace waymark::nn {
 
-// Draws from the stream `<module path>.dropout`; 0 <= p < 1.
+// Draws from the stream `<module path>.dropout` (of a module called dropout: its path); 0 <= p < 1.
 class WAYMARK_API Dropout : public Module<Dropout> {
  public:
   Dropout(ModuleBase& parent, std::string_view name, double p) : Dropout(&parent, name, p) {}
