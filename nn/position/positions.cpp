@@ -87,9 +87,13 @@ Tensor causal_pairs(const Positions& queries, const Positions& keys) {
   const i64 rows = std::max(queries.rows(), keys.rows()), lq = queries.length(), lk = keys.length();
   const Tensor out = make_empty({rows, 1, lq, lk}, kB8);
   bool* to = out.data<bool>();
+  const i64 *q = queries.tensor().data<i64>(), *k = keys.tensor().data<i64>();
   for (i64 b = 0; b < rows; ++b)
-    for (i64 i = 0; i < lq; ++i)
-      for (i64 j = 0; j < lk; ++j) *to++ = keys.at(b, j) <= queries.at(b, i);
+    for (i64 i = 0; i < lq; ++i, to += lk) {
+      const i64 p = q[(queries.rows() == 1 ? 0 : b) * lq + i];
+      const i64* other = k + (keys.rows() == 1 ? 0 : b) * lk;
+      for (i64 j = 0; j < lk; ++j) to[j] = other[j] <= p;
+    }
   return out;
 }
 

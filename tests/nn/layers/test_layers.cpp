@@ -12,6 +12,7 @@
 #include "nn/layers/dropout.h"
 #include "nn/layers/embedding.h"
 #include "nn/layers/feed_forward.h"
+#include "nn/layers/loss.h"
 #include "nn/layers/norm.h"
 #include "tests/error_text.h"
 #include "tests/tensors.h"
@@ -119,4 +120,13 @@ TEST_CASE("activations by name, feed-forward") {
   ffn.load_state_dict({{"0.weight", make<float>({1, 1}, {2})}, {"0.bias", make<float>({1}, {-1})},
                        {"2.weight", make<float>({1, 1}, {3})}, {"2.bias", make<float>({1}, {0.5})}});
   CHECK(ffn(make<float>({2, 1}, {0, 2})).to_vector<double>() == V{0.5, 9.5});
+}
+
+TEST_CASE("losses as modules equal the functions") {
+  const Tensor x = make<float>({2, 3}, {1, 2, 3, 1, 1, 1}), ids = make<i64>({2}, {2, -100}), y = make<float>({2, 3}, {0, 0, 0, 0, 0, 3});
+  CHECK(CrossEntropyLoss()(x, ids).item<double>() == doctest::Approx(0.4076059644));
+  CHECK(CrossEntropyLoss({.ignore_index = 2, .reduction = "sum"})(x, make<i64>({2}, {2, 0})).item<double>() == doctest::Approx(std::log(3.0)));
+  CHECK(MSELoss()(x, y).item<double>() == doctest::Approx(20.0 / 6));
+  CHECK(MSELoss("sum")(x, y).item<double>() == doctest::Approx(20));
+  CHECK(L1Loss()(x, y).item<double>() == doctest::Approx(10.0 / 6));
 }
