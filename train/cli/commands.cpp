@@ -1,10 +1,11 @@
 #include "train/cli/command_list.h"
+#include "train/cli/requests.h"
 
 namespace waymark::train::cli {
 
 const std::vector<Command>& commands() {
-  static const std::vector<Command> list = {table_command(), verify_command(), explain_command(), matrix_command(),
-                                            help_command()};
+  static const std::vector<Command> list = {table_command(),   data_command(run_data), verify_command(),
+                                            explain_command(), matrix_command(),       help_command()};
   return list;
 }
 

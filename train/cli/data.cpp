@@ -1,4 +1,4 @@
-// waymark data list | info TASK | stats TASK | show TASK | generate TASK | check TASK | split TASK
+// waymark data list | info TASK | stats TASK | show TASK | check TASK
 #include <algorithm>
 
 #include "nn/spec/suggest.h"
@@ -10,7 +10,7 @@ namespace waymark::train::cli {
 
 namespace {
 
-const std::vector<std::string> kActions = {"list", "info", "stats", "show", "generate", "check", "split"};
+const std::vector<std::string> kActions = {"list", "info", "stats", "show", "check"};
 
 DataRequest request_of(const Arguments& arguments) {
   Problems problems;
@@ -28,17 +28,11 @@ DataRequest request_of(const Arguments& arguments) {
     if (arguments.has(option) && std::find(actions.begin(), actions.end(), request.action) == actions.end())
       problems.push_back({option, fmt::format("has no effect in waymark data {}", request.action)});
   };
-  only("--split", {"show", "stats"});
+  only("--split", {"show"});
   only("--item", {"show"});
-  only("--out", {"generate", "split"});
-  if ((request.action == "generate" || request.action == "split") && !arguments.has("--out"))
-    problems.push_back({"--out", "must be given"});
   if (arguments.has("--split")) request.split = arguments.text("--split");
   request.item = arguments.integer("--item");
   if (request.item < 0) problems.push_back({"--item", "must be >= 0"});
-  request.out = arguments.text("--out");
-  request.quiet = arguments.has("--quiet");
-  request.verbose = arguments.has("--verbose");
   if (words.size() > 1) {
     std::vector<Override> overrides = config_overrides(arguments, problems);
     overrides.insert(overrides.begin(), {"task", words[1], "TASK", true});
@@ -57,13 +51,12 @@ DataRequest request_of(const Arguments& arguments) {
 Command data_command(std::function<int(const DataRequest&)> run) {
   Command command;
   command.name = "data";
-  command.summary = "look at the data of a task, check it, write it";
-  command.positionals = {{"ACTION", "list, info, stats, show, generate, check or split", 1, 1},
+  command.summary = "look at the data of a task and check it";
+  command.positionals = {{"ACTION", "list, info, stats, show or check", 1, 1},
                          {"TASK", "spec of a task: help tasks", 0, 1}};
   command.options = {
-      {"--split", "NAME", "train, val, test or an extra test set", "train"},
+      {"--split", "NAME", "of the item to show: train, val, test or an extra test set", "train"},
       {"--item", "N", "which item to show", "0", ArgumentType::integer},
-      {"--out", "PATH", "folder for generate, file for split", ""},
       {"--data-dir", "DIR", "where data files are looked for first", ""},
       {"--set", "KEY=VALUE", "data.* only", "", ArgumentType::text, {}, true},
   };

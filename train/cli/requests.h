@@ -47,13 +47,12 @@ struct EvalRequest {
 Command eval_command(std::function<int(const EvalRequest&)> run);
 
 struct DataRequest {
-  std::string action;            // list, info, stats, show, generate, check, split
+  std::string action;            // list, info, stats, show, check
   std::optional<Config> config;  // resolved, with the task and its data keys; none for list
   std::string split = "train";
   i64 item = 0;
-  std::string out;  // generate: a folder; split: a file
-  bool quiet = false, verbose = false;
 };
 Command data_command(std::function<int(const DataRequest&)> run);
+int run_data(const DataRequest& request);  // run_data.cpp
 
 }  // namespace waymark::train::cli

@@ -127,7 +127,6 @@ TEST_CASE("data: a task and data keys only") {
   CHECK(call(data_command, {"info"}).has("TASK is missing"));
   CHECK(call(data_command, {"list", kTask}).has("takes no task"));
   CHECK(call(data_command, {"info", kTask, "--item", "3"}).has("--item"));
-  CHECK(call(data_command, {"generate", kTask}).has("--out"));
   CHECK(call(data_command, {"info", kTask, "--set", "model.norm=post"}).has("no effect on data"));
   CHECK(call(data_command, {}).has("ACTION is missing"));
 }
