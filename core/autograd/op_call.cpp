@@ -27,6 +27,10 @@ bool OpCall::is_tensor(std::string_view name) const {
   const auto it = arguments_.find(name);
   return it != arguments_.end() && std::holds_alternative<Tensor>(it->second);
 }
+bool OpCall::is_word(std::string_view name) const {
+  const auto it = arguments_.find(name);
+  return it != arguments_.end() && std::holds_alternative<std::string>(it->second);
+}
 const Tensor& OpCall::tensor(std::string_view name) {
   const Argument& a = need(name, "tensor");
   if (const Tensor* t = std::get_if<Tensor>(&a)) return *t;

@@ -26,6 +26,7 @@ class WAYMARK_API OpCall {
   // Readers; Error naming the op and the argument if it is missing or of another kind. Ints are accepted as floats.
   bool has(std::string_view name) const;
   bool is_tensor(std::string_view name) const;
+  bool is_word(std::string_view name) const;
   const Tensor& tensor(std::string_view name);
   Tensor optional_tensor(std::string_view name);  // undefined if absent
   const std::vector<Tensor>& tensors(std::string_view name);

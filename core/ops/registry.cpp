@@ -164,6 +164,10 @@
   X(kIfft)               \
   X(kRfft)               \
   X(kIrfft)              \
+  /* convolution */      \
+  X(kConv1d)             \
+  X(kConvTranspose1d)    \
+  X(kConv1dWeight)       \
   /* inplace */          \
   X(kAddInplace)         \
   X(kSubInplace)         \
