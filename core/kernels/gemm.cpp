@@ -16,7 +16,13 @@
 namespace waymark::kernels {
 namespace {
 
-std::atomic<i64> calls{0};
+std::atomic<i64> calls{0}, flops_done{0};
+
+// Books one request: multiply-add = 2.
+void book(i64 count, i64 batch, i64 m, i64 n, i64 k) {
+  calls.fetch_add(count, std::memory_order_relaxed);
+  flops_done.fetch_add(2 * batch * m * n * k, std::memory_order_relaxed);
+}
 
 constexpr double kTaskFlops = 4e6;
 constexpr i64 kMaxTasks = 8;
@@ -210,6 +216,7 @@ Operand<T> copy_batch(Axes& axes, i64 BatchAxis::*step, i64 rows, i64 cols, Matr
 }  // namespace
 
 i64 gemm_calls() { return calls.load(std::memory_order_relaxed); }
+i64 gemm_flops() { return flops_done.load(std::memory_order_relaxed); }
 
 GemmCut gemm_cut(i64 m, i64 n, i64 k) {
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
@@ -243,7 +250,7 @@ GemmCut gemm_cut(i64 m, i64 n, i64 k) {
 }
 
 template <class T> void gemm_many(std::span<const Product<T>> products) {
-  calls.fetch_add(static_cast<i64>(products.size()), std::memory_order_relaxed);
+  for (const Product<T>& q : products) book(1, 1, q.m, q.n, q.k);
   if (products.size() == 1) {
     const Prepared<T> p(products[0]);
     parallel_tasks(p.tasks(), [&](i64 task) { p.run(task); });
@@ -265,7 +272,7 @@ template <class T> void gemm_many(std::span<const Product<T>> products) {
 template <class T>
 void gemm(i64 m, i64 n, i64 k, T alpha, MatrixView<T> a, MatrixView<T> b, T beta, T* c, i64 ldc) {
   if (m > 0 && n > 0 && k > 0 && small_gemm_wins(m, n, k, b.col_stride == 1, std::is_same_v<T, float>) && alpha != T(0)) {
-    calls.fetch_add(1, std::memory_order_relaxed);
+    book(1, 1, m, n, k);
     return small_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   }
   const Product<T> product{m, n, k, alpha, a, b, beta, c, m > 1 ? ldc : std::max<i64>(1, n)};
@@ -275,9 +282,9 @@ void gemm(i64 m, i64 n, i64 k, T alpha, MatrixView<T> a, MatrixView<T> b, T beta
 template <class T>
 void bmm(std::span<const BatchAxis> axes, i64 m, i64 n, i64 k, T alpha, MatrixView<T> a, MatrixView<T> b, T beta, T* c,
          i64 ldc) {
-  calls.fetch_add(1, std::memory_order_relaxed);
   i64 batch = 1;
   for (const BatchAxis& x : axes) batch *= x.extent;
+  book(1, batch, m, n, k);
   if (batch == 0 || m == 0 || n == 0) return;
   if (m == 1) ldc = n;
   const bool empty = k == 0 || alpha == T(0);

@@ -47,6 +47,8 @@ template <class T> void gemm_many(std::span<const Product<T>> products);
 
 // Products asked for since the process began: 1 for a gemm, 1 for a bmm, the number of products for gemm_many.
 WAYMARK_API i64 gemm_calls();
+// Their floating-point operations, multiply-add = 2: what trainer and benchmarks report as GFLOP/s.
+WAYMARK_API i64 gemm_flops();
 
 // How a product is cut: rows, columns and inner blocks of one task, whole multiples except the last.
 struct GemmCut {

@@ -4,8 +4,9 @@
 namespace waymark::train::cli {
 
 const std::vector<Command>& commands() {
-  static const std::vector<Command> list = {table_command(),   data_command(run_data), verify_command(),
-                                            explain_command(), matrix_command(),       help_command()};
+  static const std::vector<Command> list = {train_command(run_train), table_command(),   data_command(run_data),
+                                            verify_command(),         explain_command(), matrix_command(),
+                                            help_command()};
   return list;
 }
 

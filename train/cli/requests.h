@@ -23,6 +23,7 @@ struct TrainRequest {
   std::string command_line;  // for overrides.txt: can be pasted into a shell
 };
 Command train_command(std::function<int(const TrainRequest&)> run);
+int run_train(const TrainRequest& request);
 
 struct SweepRequest {
   SweepCells cells;

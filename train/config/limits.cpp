@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <iterator>
 
+#include "nn/spec/glob.h"
 #include "train/config/checks.h"
 
 namespace waymark::train {
 
 namespace {
 
-// A key of which only some values are built. Values are compared in canonical form; an empty list = the default only.
+// A key of which only some values are built: globs on the canonical form; an empty list = the default only.
 struct Limit {
   const char* key;
   std::vector<std::string> built;
@@ -28,14 +29,13 @@ const std::vector<Limit>& limits() {
       {"model.share_layers", {"false"}, "shared layers are not part of this version"},
       {"model.scale", {"default"}, "another scale of the scores is not part of this version"},
       {"model.embedding_scale", {"1"}, "a factor on embeddings is not part of this version"},
-      {"model.init", {"pytorch"}, "this version has pytorch's initial values only"},
+      {"model.init", {"pytorch*"}, "this version has pytorch's initial values only"},
       {"model.checkpoint", {"false"}, "recomputing activations is not part of this version"},
       {"model.init_from", {"\"\""}, "starting from other weights is not part of this version"},
       {"model.init_strict", {"true"}, "it belongs to model.init_from, which is not part of this version"},
       {"log.tensorboard", {"false"}, "TensorBoard files are not part of this version"},
       {"log.histograms_every", {"0"}, "histograms are not part of this version"},
       {"log.attention_every", {"0"}, "pictures of attention are not part of this version"},
-      {"train.on_nonfinite", {"stop"}, "skipping updates is not part of this version"},
   };
   return list;
 }
@@ -46,7 +46,8 @@ void check_built(CheckContext& c) {
     const std::string& value = c.config.canonical(limit.key);
     const bool built = limit.built.empty()
                            ? c.config.is_default(limit.key)
-                           : std::find(limit.built.begin(), limit.built.end(), value) != limit.built.end();
+                           : std::any_of(limit.built.begin(), limit.built.end(),
+                                         [&](const std::string& glob) { return nn::glob_match(glob, value); });
     if (!built) c.add(limit.key, fmt::format("{} = {}: {}", limit.key, c.config.short_form(limit.key), limit.why));
   }
 }

@@ -54,7 +54,10 @@ const nn::OptionTable& group_table() {
 const nn::SpecTables& init_tables() {
   static const nn::SpecTables tables(
       "kind of initial values",
-      {{"pytorch", {}, "as PyTorch's modules"},
+      {{"pytorch",
+        {{"token_std", nn::real_option(1).greater_than(0), "of the token table"},
+         {"learned_std", nn::real_option(0.02).greater_than(0), "of the table of `learned`"}},
+        "as PyTorch's modules"},
        {"xavier", {}, "uniform, by fan in and fan out"},
        {"normal", {{"std", nn::real_option(0.02).greater_than(0), "standard deviation"}}, "normal"},
        {"lra", {}, "as the Long Range Arena code"}});

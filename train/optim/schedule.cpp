@@ -19,8 +19,6 @@ WarmUp warm_up(const char* name, i64 total, double warmup, i64 start, bool needs
     if (total == 0) fail(name, "warmup = {} is a share of the updates, so total must be given", warmup);
     warmup *= static_cast<double>(total);
   }
-  if (needs_total && warmup > 0 && warmup >= static_cast<double>(total))
-    fail(name, "warmup = {} does not end before total = {}", warmup, total);
   return {total, warmup, start};
 }
 void check_final(const char* name, double value) {
@@ -63,8 +61,9 @@ double Linear::factor_at(i64 t) const {
   const double total = static_cast<double>(w_.total), s = static_cast<double>(t + w_.start);
   if (from_ == LinearFrom::product) return w_(s) * std::max(final_, 1 - static_cast<double>(t) / total);
   if (s < w_.warmup) return w_(s);
+  if (s >= total) return final_;  // also where the warm-up is as long as the run
   const double length = from_ == LinearFrom::start ? total : total - w_.warmup;
-  return final_ + (1 - final_) * std::max(0.0, (total - s) / length);
+  return final_ + (1 - final_) * (total - s) / length;
 }
 
 Cosine::Cosine(Optimizer& optimizer, const CosineOptions& o)
@@ -79,7 +78,7 @@ double Cosine::factor_at(i64 t) const {
     p /= total;
     p -= std::floor(p);
   } else {
-    p = std::min(1.0, p / (total - w_.warmup));
+    p = p > 0 ? std::min(1.0, p / std::max(1.0, total - w_.warmup)) : 0;
   }
   return w_(s) * (final_ + (1 - final_) * 0.5 * (1 + std::cos(kPi * p)));
 }

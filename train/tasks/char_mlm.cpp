@@ -40,13 +40,17 @@ class CharMlm final : public Task {
     add("test", corpus_.test, context_, request.test_size);
     for (const i64 length : spec().integers("test_lengths"))
       add(fmt::format("test@{}", length), corpus_.test, length, request.test_size);
-    train_stream_ = fmt::format("data.generate.{}.train", spec().canonical());
+    // The canonical spec without `path`: the place of a file is no part of the data.
+    train_stream_ = "data.generate." + spec().name();
+    for (const std::string& option : task_tables().find(spec().name())->option_names())
+      if (option != "path") train_stream_ += fmt::format(",{}={}", option, nn::value_text(spec().value(option)));
+    train_stream_ += ".train";
     if (train_size_ == 0) train_stream_ += fmt::format(".{}", seed_);  // unlimited: another stream for every seed
   }
 
   const std::vector<SplitFacts>& splits() const override { return splits_; }
   i64 inputs() const override { return corpus_.vocabulary().size(); }
-  i64 outputs() const override { return corpus_.vocabulary().symbols(); }
+  i64 outputs() const override { return corpus_.vocabulary().size(); }
   i64 pad_id() const override { return mask_id_; }  // all windows of a batch are equally long
   bool test_is_validation() const override { return corpus_.test_is_val; }
 
@@ -124,7 +128,7 @@ class CharMlm final : public Task {
   std::vector<Baseline> baselines(std::string_view name) const override {
     const SplitFacts& facts = split(name);
     if (name == "train") fail("baselines", "they are computed on splits that are reported, not on train");
-    const size_t symbols = static_cast<size_t>(outputs());
+    const size_t symbols = static_cast<size_t>(corpus_.vocabulary().symbols());
     std::vector<i64> counts(symbols, 1);
     for (i64 i = corpus_.train.begin; i < corpus_.train.end; ++i) ++counts[static_cast<size_t>(corpus_.ids()[static_cast<size_t>(i)])];
     const double total = static_cast<double>(corpus_.train.size()) + static_cast<double>(symbols);
@@ -199,7 +203,7 @@ class CharMlm final : public Task {
       if (!bert_) continue;
       const u64 col = static_cast<u64>(i);
       const double action = uniform_at(draws.action, 0, draw_row, col);
-      if (action >= 0.8) tokens[i] = action < 0.9 ? randint_at(draws.symbol, 0, outputs(), 0, draw_row, col) : symbol;
+      if (action >= 0.8) tokens[i] = action < 0.9 ? randint_at(draws.symbol, 0, mask_id_, 0, draw_row, col) : symbol;
     }
   }
 

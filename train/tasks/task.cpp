@@ -1,23 +1,15 @@
 #include "train/tasks/task.h"
 
-#include "core/ops/arithmetic.h"
-#include "core/ops/reduce.h"
+#include "core/ops/loss.h"
 #include "core/ops/shape.h"
-#include "core/ops/softmax.h"
 #include "nn/spec/suggest.h"
 
 namespace waymark::train {
 
 Tensor Task::loss_sum(const Tensor& output, const Batch& batch) const {
   const i64 classes = output.shape().back();
-  const Tensor targets = batch.targets.reshape({-1});
-  const Tensor pick = make_empty({targets.numel(), classes}, output.dtype());
-  visit_float(output.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    for (i64 i = 0; i < targets.numel(); ++i)
-      for (i64 c = 0; c < classes; ++c) pick.data<T>()[i * classes + c] = targets.data<i64>()[i] == c ? T(-1) : T(0);
-  });
-  return sum(log_softmax(output.reshape({-1, classes}), -1) * pick);
+  return cross_entropy(output.reshape({-1, classes}), batch.targets.reshape({-1}),
+                       {.ignore_index = kNotScored, .reduction = "sum"});
 }
 
 const SplitFacts& Task::split(std::string_view name) const {

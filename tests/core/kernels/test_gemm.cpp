@@ -228,9 +228,10 @@ TEST_CASE("gemm_many: independent products in one list of tasks") {
       {0, 2, 2, 1, s.view, s.view, 0, nullptr, 2},
       {200, 70, 300, 1, {g.view.data, 1, 200}, x.view, 0, dw.data(), 70},
   };
-  const i64 before = gemm_calls();
+  const i64 before = gemm_calls(), flops = gemm_flops();
   gemm_many<float>(list);
   CHECK(gemm_calls() == before + 4);
+  CHECK(gemm_flops() == flops + 2 * (300 * 70 * 200 + 2 * 2 * 2 + 200 * 70 * 300));
   gemm<float>(300, 70, 200, 1, g.view, w.view, 0, dx2.data(), 70);
   gemm<float>(200, 70, 300, 1, {g.view.data, 1, 200}, x.view, 0, dw2.data(), 70);
   CHECK(gemm_calls() == before + 6);

@@ -1,0 +1,117 @@
+#include "train/trainer/model.h"
+
+#include <algorithm>
+
+#include "models/language_model.h"
+
+namespace waymark::train {
+
+namespace {
+
+// N(0, std²) in place of what the constructor drew; the next draw of the same stream.
+void redraw(const nn::ModuleBase& module, std::string_view name, double std) {
+  const NoGrad no_grad;
+  for (const nn::NamedParameter& p : module.named_parameters())
+    if (p.name == name) nn::init::normal(0, std).fill(p.tensor, std::string(name) + ".init");
+}
+
+class LanguageTaskModel final : public TaskModel {
+ public:
+  LanguageTaskModel(const models::LanguageModelConfig& config, i64 trained_length)
+      : model_(config), trained_length_(trained_length) {}
+
+  nn::ModuleBase& module() override { return model_; }
+  Tensor output(const Batch& batch) override { return model_(batch.tokens, call_of(batch)); }
+  std::vector<Tensor> attention_weights(const Batch& batch) override {
+    return model_.attention_weights(batch.tokens, call_of(batch));
+  }
+  std::vector<std::string> warnings() const override { return model_.encoder.warnings(); }
+
+  std::vector<PositionTable> position_tables(i64 layer) const override {
+    std::vector<PositionTable> tables;
+    const auto& sums = model_.encoder.plan().specs.encodings;
+    if (layer < 0 || layer >= static_cast<i64>(sums.size())) return tables;
+    // The table of a layer, or the one that all share.
+    const std::string own = fmt::format("encoder.layers.{}.attention.position.", layer), shared = "encoder.position.";
+    for (const nn::Options& encoding : sums[static_cast<size_t>(layer)]) {
+      if (!encoding.has("clip")) continue;
+      const i64 clip = encoding.integer("clip");
+      for (const nn::NamedParameter& p : model_.named_parameters()) {
+        const bool here = p.name.rfind(own, 0) == 0 || p.name.rfind(shared, 0) == 0;
+        if (!here) continue;
+        const std::string leaf = p.name.substr(p.name.rfind('.') + 1);
+        const bool scalars = leaf == "scale";
+        const i64 axes = p.tensor.dim(), rows = axes < 2 ? 0 : p.tensor.size(scalars ? 1 : axes - 2);
+        if (rows != 2 * clip + 1 && rows != clip + 1) continue;
+        PositionTable table{encoding.name() + "." + leaf, {}, p.tensor};
+        for (i64 r = 0; r < rows; ++r) table.delta.push_back(rows == clip + 1 ? r : r - clip);
+        tables.push_back(std::move(table));
+      }
+    }
+    return tables;
+  }
+
+  i64 trained_rows() const override {
+    for (const auto& sum : model_.encoder.plan().specs.encodings)
+      for (const nn::Options& encoding : sum)
+        if (encoding.has("max_len")) return trained_length_;
+    return 0;
+  }
+
+ private:
+  static models::EncoderCall call_of(const Batch& batch) {
+    models::EncoderCall call;
+    call.positions = batch.positions.defined() ? nn::Positions(batch.positions) : nn::Positions::range(batch.tokens.size(1));
+    call.keep = batch.keep;
+    return call;
+  }
+
+  models::LanguageModel model_;
+  i64 trained_length_;
+};
+
+models::EncoderConfig encoder_config(const Config& c) {
+  models::EncoderConfig e;
+  e.embed_dim = c.integer("model.embed_dim");
+  e.num_heads = c.integer("model.num_heads");
+  e.num_layers = c.integer("model.num_layers");
+  e.head_dim = c.integer("model.head_dim");
+  e.num_kv_heads = c.integer("model.num_kv_heads");
+  e.ffn_dim = c.integer("model.ffn_dim");
+  e.position = c.canonical("model.position");
+  e.attention = c.canonical("model.attention");
+  e.causal = c.boolean("model.causal");
+  e.norm = c.text("model.norm");
+  e.norm_type = c.text("model.norm_type");
+  e.norm_eps = c.real("model.norm_eps");
+  e.activation = c.text("model.activation");
+  e.dropout = c.real("model.dropout");
+  e.attention_dropout = c.real("model.attention_dropout");
+  e.embedding_dropout = c.real("model.embedding_dropout");
+  e.attention_bias = c.boolean("model.attention_bias");
+  e.ffn_bias = c.boolean("model.ffn_bias");
+  if (c.is_word("model.scale", "none")) e.scale = 1;
+  else if (!c.is_word("model.scale", "default")) e.scale = c.real("model.scale");
+  e.max_len = c.integer("model.max_len");
+  return e;
+}
+
+}  // namespace
+
+std::unique_ptr<TaskModel> make_task_model(const Config& config, const Task& task) {
+  const std::string& kind = task.facts().kind;
+  if (kind != "mlm" && kind != "lm") fail("model", "there is no model for tasks of kind {} yet", kind);
+  const nn::Options& init = config.spec("model.init");
+  models::LanguageModelConfig lm;
+  lm.vocab_size = std::max(task.inputs(), task.outputs());
+  lm.encoder = encoder_config(config);
+  lm.tie_embeddings = config.boolean("model.tie_embeddings");
+  lm.head_bias = config.boolean("model.head_bias");
+  lm.token_init = nn::init::normal(0, init.real("token_std"));
+  auto model = std::make_unique<LanguageTaskModel>(lm, task.split("train").length);
+  for (const nn::Options& encoding : config.layers("model.position").front())
+    if (encoding.name() == "learned") redraw(model->module(), "encoder.position.weight", init.real("learned_std"));
+  return model;
+}
+
+}  // namespace waymark::train

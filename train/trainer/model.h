@@ -1,0 +1,42 @@
+// TaskModel: the model that belongs to a task, behind one interface for all kinds of tasks.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "nn/module/module.h"
+#include "train/config/config.h"
+#include "train/tasks/task.h"
+
+namespace waymark::train {
+
+// A table of a relative encoding: the distance j - i of each row, and the rows, [R, d], [H, R, d] or [H, R].
+struct PositionTable {
+  std::string name;  // "huang-m4.table"
+  std::vector<i64> delta;
+  Tensor rows;
+};
+
+class WAYMARK_API TaskModel {
+ public:
+  virtual ~TaskModel() = default;
+  virtual nn::ModuleBase& module() = 0;
+  // What the task's loss and metrics expect for this batch.
+  virtual Tensor output(const Batch& batch) = 0;
+  // Attention weights of every layer, [B, H, L, L] each, without gradient; empty if the model has none.
+  virtual std::vector<Tensor> attention_weights(const Batch&) { return {}; }
+  virtual std::vector<PositionTable> position_tables(i64) const { return {}; }  // of a layer
+  // Properties that are lost with this choice of encodings and attentions: the judge's warnings.
+  virtual std::vector<std::string> warnings() const { return {}; }
+  // Longest item it can take at positions that training reaches; 0: any. Rows of a learned table beyond it stay as they
+  // were made.
+  virtual i64 trained_rows() const { return 0; }
+};
+
+using ModelMaker = std::function<std::unique_ptr<TaskModel>(const Config&, const Task&)>;
+
+// The model that the config describes, with initial values from the generator in force.
+WAYMARK_API std::unique_ptr<TaskModel> make_task_model(const Config& config, const Task& task);
+
+}  // namespace waymark::train

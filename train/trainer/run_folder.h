@@ -1,0 +1,54 @@
+// The folder of a run: what is in it already, who works in it, and its fixed files (specs/runner 9).
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "train/config/config.h"
+#include "train/report/result.h"
+
+namespace waymark::train {
+
+// config.toml, overrides.txt, metrics.jsonl, result.json, log.txt, checkpoints/, position/, run.lock.
+struct RunFolderState {
+  enum class Kind : u8 {
+    absent,      // no folder, or an empty one
+    finished,    // a run that finished
+    unfinished,  // a run that was interrupted, failed, or was killed
+    foreign,     // something that is no run
+  };
+  Kind kind = Kind::absent;
+  std::string id;  // of the run, if it is one
+  std::optional<RunResult> result;
+};
+WAYMARK_API RunFolderState look_at_run_folder(const std::filesystem::path& folder);
+
+enum class FolderUse : u8 { fresh, resume, force };
+// May a run with this id use the folder so? True: yes. False: it is finished, there is nothing to do. ConfigError
+// otherwise, with what would be right. `extends`: --resume may go on from another id.
+WAYMARK_API bool check_folder_use(const std::filesystem::path& folder, const RunFolderState& state,
+                                  const std::string& id, FolderUse use);
+
+// Held while a run works in its folder: <folder>/run.lock with pid, host and start time. A lock of a process that is
+// gone is taken over. Error naming the process if another one holds it.
+class WAYMARK_API RunLock {
+ public:
+  explicit RunLock(const std::filesystem::path& folder);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
+// Is a run at work in this folder now?
+WAYMARK_API bool is_locked(const std::filesystem::path& folder);
+
+// Removes what an earlier run wrote, nothing else.
+WAYMARK_API void clear_run_folder(const std::filesystem::path& folder);
+
+}  // namespace waymark::train
