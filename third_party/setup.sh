@@ -1,21 +1,28 @@
 #!/usr/bin/env bash
-# Installs what packages.txt lists: build tools and libraries; with --with-fuzz also clang and its run-time library.
+# Installs what packages.txt lists: build tools and libraries; with --with-fuzz also clang and its run-time library,
+# with --with-text the text of the quickstart.
 # Quick when all is there: it asks dpkg only, and calls apt-get for what is missing.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 with_fuzz=0
+with_text=0
 for argument in "$@"; do
   case $argument in
     --with-fuzz) with_fuzz=1 ;;
-    *) echo "usage: setup.sh [--with-fuzz]" >&2; exit 2 ;;
+    --with-text) with_text=1 ;;
+    *) echo "usage: setup.sh [--with-fuzz] [--with-text]" >&2; exit 2 ;;
   esac
 done
 
 packages=()
 while read -r package key _; do
   case $package in '' | '#'*) continue ;; esac
-  if [[ $key != fuzz || $with_fuzz == 1 ]]; then packages+=("$package"); fi
+  case $key in
+    fuzz) if [[ $with_fuzz == 0 ]]; then continue; fi ;;
+    text) if [[ $with_text == 0 ]]; then continue; fi ;;
+  esac
+  packages+=("$package")
 done < "$here/packages.txt"
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

@@ -34,6 +34,7 @@ struct SweepRequest {
   std::string command_line;
 };
 Command sweep_command(std::function<int(const SweepRequest&)> run);
+int run_sweep(const SweepRequest& request);
 
 struct EvalRequest {
   std::string target;          // folder of a run or of a checkpoint

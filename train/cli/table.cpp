@@ -8,6 +8,7 @@
 #include "train/cli/console.h"
 #include "train/config/keys.h"
 #include "train/config/source.h"
+#include "train/report/run_plots.h"
 
 namespace waymark::train::cli {
 
@@ -64,6 +65,9 @@ int run(const Arguments& arguments) {
     const RunSet set = load_runs({arguments.positionals().begin(), arguments.positionals().end()});
     for (const std::string& warning : set.warnings) print_warning(warning);
     text = make_table(set.runs, options);
+    if (arguments.has("--plots"))
+      for (const std::string& file : write_plots(set.runs, options.rows, arguments.text("--plots")))
+        if (!arguments.has("--quiet")) fmt::print(stderr, "{}\n", file);
   } catch (const Error& e) {  // no such folder, row or metric: the request was wrong
     throw ConfigError(Problems{{"", std::string(e.what())}});
   }
@@ -112,6 +116,7 @@ Command table_command() {
        {},
        true},
       {"--reference", "ROW", "row that parameter counts are compared with", "the first"},
+      {"--plots", "DIR", "also draw learning curves, loss by length, attention and tables by distance, as SVG", ""},
       {"--no-baselines", "", "without the task's baselines", ""},
   };
   command.examples = {"waymark table sweeps/a --metric 'test*.loss' --pooled",

@@ -1,0 +1,66 @@
+// What waymark sweep does once its request is checked.
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "train/cli/console.h"
+#include "train/cli/requests.h"
+#include "train/cli/signals.h"
+#include "train/sweep/sweep.h"
+
+namespace waymark::train::cli {
+
+int run_sweep(const SweepRequest& request) {
+  SweepOptions options;
+  options.out = request.out;
+  options.jobs = request.jobs;
+  options.rerun = request.rerun == "all" ? Rerun::all : request.rerun == "failed" ? Rerun::failed : Rerun::none;
+  options.fail_fast = request.fail_fast;
+  const SweepPreview preview = preview_sweep(request.cells, options);
+  if (request.list) {
+    fmt::print("{}", preview.to_string());
+    return 0;
+  }
+  if (!request.quiet) {
+    fmt::print(stderr, "sweep  ->  {}\n{} runs planned, {} to do, {} at a time\n", request.out, preview.plan.runs.size(),
+               preview.to_do, request.jobs);
+    if (request.cells.excluded || request.cells.repeated)
+      fmt::print(stderr, "{} cells excluded, {} equal to an earlier one\n", request.cells.excluded, request.cells.repeated);
+  }
+
+  // On a terminal the runs at work share one line that is rewritten; elsewhere there are only plain lines.
+  const bool terminal = isatty(STDERR_FILENO) != 0 && !request.quiet;
+  std::string shown;
+  const auto erase = [&] {
+    if (!shown.empty()) fmt::print(stderr, "\r{}\r", std::string(shown.size(), ' '));
+    shown.clear();
+  };
+  if (!request.quiet)
+    options.line = [&](const std::string& text) {
+      erase();
+      fmt::print(stderr, "{}\n", text);
+    };
+  if (terminal)
+    options.status = [&](const std::string& text) {
+      if (text == shown) return;
+      erase();
+      shown = text.substr(0, 118);
+      fmt::print(stderr, "{}", shown);
+      std::fflush(stderr);
+    };
+  static std::atomic<int> stop{0};
+  stop = 0;
+  const SignalGuard signals([](int number) { stop.store(number); });
+  options.stop = &stop;
+  const SweepOutcome outcome = train::run_sweep(request.cells, options);
+  erase();
+  if (!request.quiet)
+    fmt::print(stderr, "{} planned = {} finished{} + {} failed + {} interrupted + {} refused\n", outcome.planned, outcome.finished,
+               outcome.skipped ? fmt::format(" ({} before)", outcome.skipped) : "", outcome.failed, outcome.interrupted,
+               outcome.refused);
+  fmt::print("{}\n", request.out);
+  if (outcome.stopped) return SignalGuard::exit_code(stop.load());
+  return outcome.complete() ? 0 : 1;
+}
+
+}  // namespace waymark::train::cli
