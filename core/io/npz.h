@@ -37,8 +37,8 @@ class WAYMARK_API Npz {
   struct Contents;
   class Reading;
   friend Npz load_npz(Bytes source);
-  explicit Npz(std::shared_ptr<Contents> contents) : contents_(std::move(contents)) {}
-  std::shared_ptr<Contents> contents_;
+  explicit Npz(std::shared_ptr<const Contents> contents) : contents_(std::move(contents)) {}
+  std::shared_ptr<const Contents> contents_;
 };
 
 WAYMARK_API Npz load_npz(const std::filesystem::path& path);

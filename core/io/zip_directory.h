@@ -1,5 +1,5 @@
-// The directory of a zip archive, read and checked before libzip sees the file: libzip believes the number of entries
-// when it allocates, and does not look at all the numbers of disks.
+// The directory of a zip archive (PKWARE's APPNOTE, 4.3): where each member lies. Our own code and not libzip's, which
+// takes memory for as many entries as any end record in the last 64 KiB claims.
 #pragma once
 
 #include <string>
@@ -11,11 +11,15 @@ namespace waymark {
 
 struct ZipMember {
   std::string name;
-  u16 method = 0;  // 0 stored, 8 deflated
+  bool deflated = false;  // else stored
+  u32 crc = 0;            // of the member's own bytes
+  i64 size = 0;           // of the member
+  i64 packed = 0;         // of its data in the archive
+  i64 begin = 0;          // place of its data
 };
 
-// The members in the order of the directory, which is also libzip's. Error(op) for what npz.h refuses, as far as the
-// directory shows it.
+// The members in the order of the directory. Error(op) for what npz.h refuses, as far as the directory and the local
+// headers show it. Every member's data lies in the file and overlaps no other; `size` is at most what deflate can make.
 std::vector<ZipMember> read_zip_directory(std::string_view op, const ByteSource& source);
 
 }  // namespace waymark

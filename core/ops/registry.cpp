@@ -168,6 +168,12 @@
   X(kConv1d)             \
   X(kConvTranspose1d)    \
   X(kConv1dWeight)       \
+  /* linalg */           \
+  X(kLinalgSolve)        \
+  X(kInv)                \
+  X(kLinalgQr)           \
+  X(kLinalgSvd)          \
+  X(kLinalgEigh)         \
   /* inplace */          \
   X(kAddInplace)         \
   X(kSubInplace)         \

@@ -81,7 +81,7 @@ TEST_CASE("op cases: gradcheck, gradgradcheck, layouts, f32") {
           }
           if (c.f32) compare_f32(x);
         } catch (const std::exception& e) {
-          FAIL_CHECK(where << ": " << e.what());
+          FAIL_CHECK(where << ": " << std::string(e.what()));
         }
       }
     }

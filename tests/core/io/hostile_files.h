@@ -22,11 +22,14 @@ std::vector<SampleFile> safetensors_samples();
 std::string npy_bytes(std::string_view text, std::string_view data = {}, int version = 1);
 std::vector<SampleFile> npy_samples();
 
-// A zip archive of these members, without zip64. `deflate`: compressed.
+// A zip archive of these members.
 struct ZipPart {
   std::string name;
   std::string bytes;
   bool deflate = false;
+  bool zip64 = false;       // sizes in an extra field of 64-bit numbers
+  bool described = false;   // checksum and sizes behind the data, as a writer does that cannot go back
+  std::string behind = {};  // more packed data, behind the end of the deflate stream
 };
 std::string zip_bytes(const std::vector<ZipPart>& parts);
 std::vector<SampleFile> npz_samples();

@@ -81,7 +81,8 @@ std::vector<SampleFile> npy_samples() {
          " at byte 26: a comma or the closing brace was expected, not \"'\"");
   header("not closed", f4.substr(0, f4.size() - 1), four,
          " at byte 66: a key in quotes was expected, not the end of the header");
-  header("text behind", f4 + "x", four, " at byte 67: \"x\" follows the closing brace; only spaces and a line break may");
+  header("text behind", f4 + "x", four,
+         " at byte 67: \"x\" follows the closing brace; only spaces and a line break may");
   header("second dict", f4 + f4, four,
          " at byte 67: \"{\" follows the closing brace; only spaces and a line break may");
   header("order a number", "{'descr': '<f4', 'fortran_order': 0, 'shape': ()}", four,

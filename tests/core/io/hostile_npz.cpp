@@ -69,24 +69,44 @@ std::string end_records64(u64 count, u64 directory_bytes, u64 directory_at) {
 std::string zip_bytes(const std::vector<ZipPart>& parts) {
   std::string out, directory;
   for (const ZipPart& part : parts) {
-    const std::string packed = part.deflate ? deflated(part.bytes) : part.bytes;
-    std::string common;  // what a local header and an entry of the directory share
-    put<u16>(common, 20);
-    put<u16>(common, 0);
-    put<u16>(common, part.deflate ? 8 : 0);
-    put<u32>(common, 1 << 21 | 1 << 16);
-    put(common, crc_of(part.bytes));
-    put(common, static_cast<u32>(packed.size()));
-    put(common, static_cast<u32>(part.bytes.size()));
-    put(common, static_cast<u16>(part.name.size()));
-    put<u16>(common, 0);
+    const std::string packed = (part.deflate ? deflated(part.bytes) : part.bytes) + part.behind;
+    const auto header = [&](bool sizes_here) {  // what a local header and an entry of the directory share
+      const u32 crc = sizes_here ? crc_of(part.bytes) : 0;
+      const u64 packed_size = sizes_here ? packed.size() : 0, size = sizes_here ? part.bytes.size() : 0;
+      std::string fields, extra;
+      if (part.zip64) {
+        put<u32>(extra, 1 | 16 << 16);
+        put<u64>(extra, size);
+        put<u64>(extra, packed_size);
+      }
+      put<u16>(fields, 45);
+      put<u16>(fields, part.described ? 8 : 0);
+      put<u16>(fields, part.deflate ? 8 : 0);
+      put<u32>(fields, 1 << 21 | 1 << 16);
+      put(fields, crc);
+      put(fields, part.zip64 ? 0xffffffff : static_cast<u32>(packed_size));
+      put(fields, part.zip64 ? 0xffffffff : static_cast<u32>(size));
+      put(fields, static_cast<u16>(part.name.size()));
+      put(fields, static_cast<u16>(extra.size()));
+      return std::pair(fields, extra);
+    };
+    const auto [entry, entry_extra] = header(true);
     put<u32>(directory, 0x02014b50);
-    put<u16>(directory, 20);
-    directory += common + std::string(10, '\0');
+    put<u16>(directory, 45);
+    directory += entry + std::string(10, '\0');
     put(directory, static_cast<u32>(out.size()));
-    directory += part.name;
+    directory += part.name + entry_extra;
+    const auto [local, local_extra] = header(!part.described);
     put<u32>(out, 0x04034b50);
-    out += common + part.name + packed;
+    out += local + part.name + local_extra + packed;
+    if (part.described) {
+      put<u32>(out, 0x08074b50);
+      put(out, crc_of(part.bytes));
+      for (const size_t n : {packed.size(), part.bytes.size()}) {
+        if (part.zip64) put(out, u64{n});
+        else put(out, static_cast<u32>(n));
+      }
+    }
   }
   const size_t at = out.size();
   return out + directory + end_record(parts.size(), directory.size(), at);
@@ -101,7 +121,9 @@ std::vector<SampleFile> npz_samples() {
   const std::string packed = zip_bytes({{"a.npy", zeros, true}});
   // Places in `stored`: the local header of a, its entry, the end.
   const size_t local = 0, entry = stored.find("PK\1\2"), end = stored.size() - 22;
-  const size_t packed_entry = packed.find("PK\1\2");
+  const size_t packed_entry = packed.find("PK\1\2"), data = 35;  // of "a.npy"
+  const std::string wide = zip_bytes({{.name = "a.npy", .bytes = array, .zip64 = true}});
+  const std::string described = zip_bytes({{.name = "a.npy", .bytes = zeros, .deflate = true, .described = true}});
   const std::string members = stored.substr(0, entry), directory = stored.substr(entry, end - entry);
   const std::string stored64 = members + directory + end_records64(2, directory.size(), entry);
 
@@ -112,13 +134,15 @@ std::vector<SampleFile> npz_samples() {
   const auto bad = [&](std::string name, std::string bytes, std::string message) {
     files.push_back({std::move(name), std::move(bytes), "npz: f" + std::move(message)});
   };
-  const std::string broken = ": the archive contradicts itself or is broken: Zip archive inconsistent";
-
   good("no members", zip_bytes({}));
   good("stored", stored);
   good("deflated", packed);
   good("both", zip_bytes({{"a.npy", zeros, true}, {"folder/../b", array}}));
   good("zip64 end", stored64);
+  good("zip64 sizes", wide);
+  good("sizes behind the data", described);
+  good("zip64 sizes behind the data",
+       zip_bytes({{.name = "a.npy", .bytes = array, .zip64 = true, .described = true}, {"b.npy", array}}));
   const std::string scalar = npy_bytes("{'descr': '<i4', 'fortran_order': False, 'shape': ()}", four);
   const std::string nothing = npy_bytes("{'descr': '<i4', 'fortran_order': False, 'shape': (0, 3)}");
   good("0-d and empty", zip_bytes({{"s.npy", scalar}, {"e.npy", nothing, true}}));
@@ -174,27 +198,65 @@ std::vector<SampleFile> npz_samples() {
   bad("name over 4 KiB", zip_bytes({{std::string(4097, 'n'), array}}),
       ": the name \"" + std::string(60, 'n') + "\"... has 4097 bytes; at most 4096 are allowed");
 
-  bad("sizes differ from the local header", patched(stored, entry + 24, u32{99}), broken);
-  bad("packed size differs from the local header", patched(stored, entry + 20, u32{99}), broken);
-  bad("checksum differs from the local header", patched(stored, local + 14, u32{99}), broken);
-  bad("method differs from the local header", patched(stored, local + 8, u16{8}), broken);
-  bad("name differs from the local header", patched(stored, local + 30, 'x'), broken);
+  bad("zip64 end unlike the plain end", patched(stored64, stored64.size() - 22 + 8, u32{1 | 1 << 16}),
+      fmt::format(" at byte {}: the end of the directory differs from its zip64 end", stored64.size() - 22));
+  bad("stored sizes that differ", patched(stored, entry + 24, u32{99}),
+      fmt::format(" at byte {}: member \"a.npy\": 99 bytes cannot come out of {} in an archive of {}", entry + 20,
+                  array.size(), stored.size()));
+  bad("more than deflate can", patched(packed, packed_entry + 24, u32{1u << 31}),
+      fmt::format(" at byte {}: member \"a.npy\": 2147483648 bytes cannot come out of {} in an archive of {}",
+                  packed_entry + 20, packed_entry - data, packed.size()));
+  bad("more than the file", patched(packed, packed_entry + 20, u32{1u << 31}),
+      fmt::format(" at byte {}: member \"a.npy\": {} bytes cannot come out of 2147483648 in an archive of {}",
+                  packed_entry + 20, zeros.size(), packed.size()));
+  bad("local header behind the directory", patched(stored, entry + 42, u32{0x7fffffff}),
+      fmt::format(" at byte {}: member \"a.npy\" begins at byte 2147483647, but the directory at {}", entry + 42,
+                  entry));
   bad("local header elsewhere", patched(stored, entry + 42, u32{4}),
-      ": the archive contradicts itself or is broken: Not a zip archive");
+      " at byte 4: the local header of member \"a.npy\" was expected");
+  bad("member into the directory", patched(stored, local + 26, u16{60000}),
+      fmt::format(" at byte 0: member \"a.npy\" of {} bytes reaches into the directory at byte {}", array.size(),
+                  entry));
+  const size_t second = entry + directory.size() / 2;
+  bad("two members in one place", patched(patched(stored, second + 42, u32{0}), second + 46, 'a'),
+      " at byte 0: two members overlap");
+  const std::string unlike = " at byte 0: the local header of member \"a.npy\" has another ";
+  bad("local size", patched(packed, 22, u32{99}), unlike + "size than the directory");
+  bad("local packed size", patched(packed, 18, u32{99}), unlike + "size than the directory");
+  bad("local checksum", patched(stored, local + 14, u32{99}), unlike + "checksum than the directory");
+  bad("local method", patched(stored, local + 8, u16{8}), unlike + "method than the directory");
+  bad("local name", patched(stored, local + 30, 'x'), unlike + "name than the directory");
+  bad("local encryption", patched(stored, local + 6, u16{1}), unlike + "set of flags than the directory");
+  bad("local zip64 size", patched(wide, data + 4, u64{99}), unlike + "size than the directory");
+  bad("local zip64 sizes cut short", patched(wide, data + 2, u16{8}),
+      " at byte 0: the extra field of member \"a.npy\" is broken");
+  bad("zip64 sizes that are not there", patched(wide, wide.find("PK\1\2") + 46 + 5, u16{2}),
+      fmt::format(" at byte {}: the extra field of member \"a.npy\" is broken", wide.find("PK\1\2")));
+  bad("2^63 bytes", patched(wide, wide.find("PK\1\2") + 46 + 5 + 4, u64{1} << 63),
+      fmt::format(" at byte {}: member \"a.npy\": 9223372036854775808 bytes cannot come out of {} in an archive of {}",
+                  wide.find("PK\1\2") + 20, array.size(), wide.size()));
+  bad("sizes behind the data differ", patched(described, described.find("PK\7\10") + 12, u32{99}),
+      fmt::format(" at byte {}: the checksum and sizes behind member \"a.npy\" differ from the directory's",
+                  described.find("PK\7\10")));
+
   bad("checksum wrong in both", patched(patched(stored, entry + 16, u32{99}), local + 14, u32{99}),
-      ": array \"a\": CRC error");
-  bad("stored sizes that differ", patched(patched(stored, entry + 24, u32{99}), local + 22, u32{99}),
-      fmt::format(": array \"a\": 99 bytes cannot come out of {} in the archive", array.size()));
-  bad("flipped bit in the data", patched(stored, 35 + array.size() - 1, '\1'), ": array \"a\": CRC error");
-  bad("deflated data broken", patched(packed, 35, u32{0xffffffff}), ": array \"a\": Zlib error: data error");
-  bad("longer than its size says",
-      patched(patched(packed, packed_entry + 24, u32{71}), 22, u32{71}),
+      fmt::format(": array \"a\": its checksum is {:08x}, the directory says 00000063: the data was changed",
+                  crc_of(array)));
+  std::string changed = array;
+  changed.back() = '\1';
+  bad("flipped bit in the data", patched(stored, data + array.size() - 1, '\1'),
+      fmt::format(": array \"a\": its checksum is {:08x}, the directory says {:08x}: the data was changed",
+                  crc_of(changed), crc_of(array)));
+  bad("deflated data broken", patched(packed, data, u32{0xffffffff}),
+      fmt::format(": array \"a\": its deflated data is broken before byte {} of the archive (invalid block type)",
+                  packed_entry));
+  bad("bytes behind the deflated data",
+      zip_bytes({{.name = "a.npy", .bytes = zeros, .deflate = true, .behind = "more"}}),
+      ": array \"a\": 4 bytes follow its data in the archive");
+  bad("size of the header alone", patched(patched(packed, packed_entry + 24, u32{71}), 22, u32{71}),
       ": array \"a\" at byte 71: [1000] U8 needs 1000 bytes, but 0 follow the header");
-  bad("shorter than its size says",
-      patched(patched(packed, packed_entry + 24, u32{2000}), 22, u32{2000}),
+  bad("size too large", patched(patched(packed, packed_entry + 24, u32{2000}), 22, u32{2000}),
       ": array \"a\" at byte 71: [1000] U8 needs 1000 bytes, but 1929 follow the header");
-  bad("more than deflate can", patched(patched(packed, packed_entry + 24, u32{1u << 31}), 22, u32{1u << 31}),
-      fmt::format(": array \"a\": 2147483648 bytes cannot come out of {} in the archive", packed_entry - 35));
   bad("npy header shorter than the member", zip_bytes({{"a.npy", array + "x"}}),
       ": array \"a\" at byte 68: [1] F32 needs 4 bytes, but 5 follow the header");
   bad("no npy", zip_bytes({{"readme.txt", "not an array, but a text"}}),

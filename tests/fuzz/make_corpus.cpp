@@ -1,0 +1,35 @@
+// make_corpus FOLDER: writes the good, broken and hostile files of the tests into FOLDER/<format>/, for the fuzz
+// targets to start from.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "tests/core/io/hostile_files.h"
+
+int main(int count, char** arguments) {
+  using namespace waymark::test;
+  namespace fs = std::filesystem;
+  if (count != 2) {
+    fmt::print(stderr, "make_corpus FOLDER\n");
+    return 2;
+  }
+  const std::pair<const char*, std::vector<SampleFile>> formats[] = {
+      {"safetensors", safetensors_samples()}, {"npy", npy_samples()}, {"npz", npz_samples()}};
+  for (const auto& [format, files] : formats) {
+    const fs::path folder = fs::path(arguments[1]) / format;
+    fs::create_directories(folder);
+    int number = 0;
+    for (const SampleFile& file : files) {
+      std::ofstream out(folder / fmt::format("{:03}", number++), std::ios::binary);
+      out << file.bytes;
+      if (!out.flush()) {
+        fmt::print(stderr, "cannot write into {}\n", folder.string());
+        return 1;
+      }
+    }
+    fmt::print("{}: {} files\n", folder.string(), number);
+  }
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Builds the fuzz targets with clang (third_party/setup.sh --with-fuzz installs it) and runs each of them.
+#   bash tests/fuzz/run.sh [RUNS of each target, default 200000]
+# Exit code 1 if a target found something; libFuzzer then names the file that holds the input.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+runs=${1:-200000}
+build=${WAYMARK_BUILD_DIR:-$root/build/fuzz}
+
+CXX=clang++ cmake -S "$root" -B "$build" -G Ninja -DWAYMARK_FUZZ=ON -DWAYMARK_TESTS=OFF
+cmake --build "$build" --target fuzz
+mkdir -p "$build/findings"
+"$build/make_corpus" "$build/corpus"
+
+passed=0 failed=0
+for target in "$build"/fuzz_*; do
+  [[ -x $target && -f $target ]] || continue
+  format=$(basename "$target")
+  format=${format#fuzz_}
+  mkdir -p "$build/corpus/$format"
+  echo "=== $format: $runs runs"
+  if "$target" -runs="$runs" -max_len=65536 -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 \
+      -artifact_prefix="$build/findings/$format-" "$build/corpus/$format" 2>"$build/findings/$format.log"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+  fi
+  tail -n 8 "$build/findings/$format.log"
+done
+echo "fuzz: $passed passed, $failed failed"
+[[ $failed == 0 ]]
