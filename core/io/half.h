@@ -1,5 +1,5 @@
-// IEEE binary16 (f16) and bfloat16 numbers, which exist in files only: exact to f32, and from f64 (or f32, which f64
-// holds exactly) with one rounding.
+// Internal. IEEE binary16 (f16) and bfloat16 numbers, which exist in files only: exact to f32, and from f64 (or f32,
+// which f64 holds exactly) with one rounding.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// The header of an npy array, also inside an npz archive.
+// Internal. The header of an npy array, also inside an npz archive.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Names of the arrays of an npz archive, for its reader and its writer.
+// Internal. Names of the arrays of an npz archive, for its reader and its writer.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// The JSON header of a safetensors file, as text and as entries. What the text alone can show is checked here: kinds of
-// values, names, duplicates, nesting, numbers. What needs the file's length is checked in safetensors.cpp.
+// Internal. The JSON header of a safetensors file, as text and as entries. What the text alone can show is checked
+// here: kinds of values, names, duplicates, nesting, numbers. What needs the file's length is checked in
+// safetensors.cpp.
 #pragma once
 
 #include "core/io/safetensors.h"

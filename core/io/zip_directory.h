@@ -1,5 +1,5 @@
-// The directory of a zip archive (PKWARE's APPNOTE, 4.3): where each member lies. Our own code and not libzip's, which
-// takes memory for as many entries as any end record in the last 64 KiB claims.
+// Internal. The directory of a zip archive (PKWARE's APPNOTE, 4.3): where each member lies. Our own code and not
+// libzip's, which takes memory for as many entries as any end record in the last 64 KiB claims.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Reading the bytes of one member of a zip archive, in order, with its checksum.
+// Internal. Reading the bytes of one member of a zip archive, in order, with its checksum.
 #pragma once
 
 #include <span>

@@ -9,6 +9,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "core/parallel/parallel.h"
+#include "core/tensor/strided.h"
 
 namespace waymark {
 
@@ -29,15 +30,6 @@ extern constexpr OpInfo kEmbeddingBackward{
     .formula = "dW[r] = Σ g at ids = r", .rule = "dg = gg[ids], 0 at padding_idx", .saves = {{"indices", For{0}}}};
 
 namespace {
-
-std::string position_text(i64 flat, const Shape& shape) {
-  std::vector<i64> at(static_cast<size_t>(shape.size()));
-  for (int d = shape.size() - 1; d >= 0; --d) {
-    at[static_cast<size_t>(d)] = flat % shape[d];
-    flat /= shape[d];
-  }
-  return fmt::format("[{}]", fmt::join(at, ", "));
-}
 
 Shape rows_shape(const Tensor& ids, i64 width) {
   Shape shape = ids.shape();
@@ -83,7 +75,7 @@ Tensor embedding(Arg ids, Arg weight, std::optional<i64> padding_idx) {
   for (i64 i = 0; i < n; ++i)
     if (id[i] < 0 || id[i] >= rows)
       fail_at(ids.loc(), "embedding", "index {} at position {} is outside the table of {} rows", id[i],
-              position_text(i, ids->shape()), rows);
+              position_text(ids->shape(), i), rows);
   const Tensor table = contiguous_value(*weight);
   Tensor y = make_empty(rows_shape(*ids, width), weight->dtype());
   const i64 bytes = width * size_of(weight->dtype());
@@ -116,7 +108,7 @@ Tensor one_hot(Arg ids, i64 num_classes) {
   for (i64 i = 0; i < index.numel(); ++i) {
     largest = std::max(largest, id[i]);
     if (id[i] < 0 || (num_classes >= 0 && id[i] >= num_classes))
-      fail_at(ids.loc(), "one_hot", "class {} at position {} is outside [0, {})", id[i], position_text(i, ids->shape()),
+      fail_at(ids.loc(), "one_hot", "class {} at position {} is outside [0, {})", id[i], position_text(ids->shape(), i),
               num_classes >= 0 ? fmt::to_string(num_classes) : "∞");
   }
   const i64 classes = num_classes >= 0 ? num_classes : largest + 1;
