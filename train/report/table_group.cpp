@@ -105,10 +105,8 @@ TableCell average_cell(const TableRow& row, const std::vector<std::size_t>& colu
   TableCell cell;
   std::map<i64, std::vector<double>> at_seed;
   std::set<i64> seeds;
-  bool complete = true;
   for (std::size_t c : columns) {
     const TableCell& part = row.cells[c];
-    if (part.summary.n == 0) complete = false;
     for (const CellRun& run : part.runs) seeds.insert(run.seed);
     for (const auto& [seed, value] : by_seed(part)) at_seed[seed].push_back(value);
     cell.untrained = cell.untrained || part.untrained;
@@ -116,7 +114,7 @@ TableCell average_cell(const TableRow& row, const std::vector<std::size_t>& colu
   }
   for (i64 seed : seeds) {
     CellRun run{"", "", "incomplete", seed, {}};
-    if (complete && at_seed[seed].size() == columns.size()) {
+    if (at_seed[seed].size() == columns.size()) {
       run.state = "finished";
       run.value = mean(at_seed[seed]);
     }

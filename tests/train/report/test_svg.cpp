@@ -93,6 +93,7 @@ TEST_CASE("svg: numbers have two decimals at most") {
 TEST_CASE("svg: hostile text is only text") {
   SvgWriter svg(200, 100, "<script>alert(1)</script>", "a & b\n\x01");
   svg.label(1, 2, "\"/><script href='javascript:x'>");
+  svg.leaf("rect", {{"fill", "\"/><script>"}});
   const std::string text = svg.finish();
   CHECK(xml_problem(text).empty());
   CHECK_FALSE(has(text, "<script"));

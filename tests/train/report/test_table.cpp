@@ -138,13 +138,27 @@ TEST_CASE("table: pooled dagger by hand, nine rows of three seeds") {
   const std::string text = write_table(table, options);
   CHECK(has(text, "pooled over the 9 rows of the column (18 degrees of freedom, t = 2.10)"));
 
-  // Two seeds are too few for a dagger, however near they are.
-  std::vector<LoadedRun> few;
-  for (const LoadedRun& r : runs)
-    if (r.result.seed < 2) few.push_back(r);
-  CHECK_FALSE(cell(build_table(few, options), 1).indistinguishable);
-  options.pooled = false;
-  CHECK_FALSE(cell(build_table(few, options), 1).indistinguishable);
+}
+
+TEST_CASE("table: two seeds are too few for a dagger, however near they are") {
+  const std::vector<LoadedRun> near = {run("a", 0, 1.0), run("a", 1, 1.2), run("a", 2, 1.1), run("b", 0, 1.2),
+                                       run("b", 1, 1.05)};
+  const std::vector<LoadedRun> other = {run("b", 2, 1.16)};
+  for (bool pooled : {false, true}) {
+    CAPTURE(pooled);
+    TableOptions options = loss_options();
+    options.pooled = pooled;
+    CHECK_FALSE(cell(build_table(near, options), 1).indistinguishable);
+    std::vector<LoadedRun> three = near;
+    three.insert(three.end(), other.begin(), other.end());
+    CHECK(cell(build_table(three, options), 1).indistinguishable);
+    // The best row has two seeds.
+    std::vector<LoadedRun> best_few = {run("b", 0, 1.19), run("b", 1, 1.0)};
+    best_few.insert(best_few.end(), near.begin(), near.begin() + 3);
+    const Table table = build_table(best_few, options);
+    CHECK(cell(table, 0).best);
+    CHECK_FALSE(cell(table, 1).indistinguishable);
+  }
 }
 
 TEST_CASE("table: direction of the metric") {
