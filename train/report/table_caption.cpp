@@ -47,7 +47,8 @@ std::string data_of(const LoadedRun& run, const ColumnRuns& column) {
   for (const std::string& metric : column.metrics) splits.insert(split_metric(metric).first);
   std::string text;
   for (const auto& [split, hash] : run.result.data.fingerprints)
-    if (splits.count(split))
+    // An endless training stream is drawn from the run's seed: it differs between seeds on purpose, and has no size.
+    if (splits.count(split) && (split != "train" || run.result.data.sizes.count(split)))
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", shorten(split, 20), shorten(hash.substr(0, 8), 8));
   return text;
 }

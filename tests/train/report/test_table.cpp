@@ -29,6 +29,7 @@ LoadedRun run(const std::string& position, i64 seed, double loss, double accurac
   r.result.config = {{"task", task}, {"model.position", position}, {"seed", fmt::format("{}", seed)},
                      {"preset", "google"}, {"data.split", "own"}};
   r.result.data.fingerprints = {{"train", "aaaaaaaaaaaa"}, {"test", "bbbbbbbbbbbb"}};
+  r.result.data.sizes = {{"train", 1000}, {"test", 100}};
   r.result.trained_length = 64;
   r.result.steps = 900;
   r.result.stopped_by = "steps";
