@@ -20,8 +20,9 @@ struct Case {
   i64 m, n, k;
 };
 // Odd sizes, edges of the usual register tiles (4, 6, 8, 16, 24, 32) and of the small-matrix kernels.
-constexpr Case kCases[] = {{1, 1, 1},   {1, 17, 5},   {23, 1, 8},    {2, 3, 4},    {7, 8, 9},     {16, 16, 16}, {15, 33, 2},
-                           {24, 5, 31}, {33, 48, 17}, {64, 31, 65}, {49, 64, 64}, {130, 20, 97}, {65, 129, 24}, {127, 34, 101}};
+constexpr Case kCases[] = {{1, 1, 1},    {1, 17, 5},   {23, 1, 8},   {2, 3, 4},     {7, 8, 9},
+                           {16, 16, 16}, {15, 33, 2},  {24, 5, 31},  {33, 48, 17},  {64, 31, 65},
+                           {49, 64, 64}, {130, 20, 97}, {65, 129, 24}, {127, 34, 101}};
 
 // Numbers in [-1, 1] with full mantissas, different at every place.
 template <class T> void fill(std::vector<T>& v, u64 seed) {
@@ -65,7 +66,9 @@ template <class T> void check_case(const Case& c, bool ta, bool tb, bool accumul
       const T got = out[at];
       if (j >= c.n) {  // the padding must be untouched
         const bool same = accumulate ? got == before[at] : got != got;
-        if (!same) fail("blas", "the GEMM kernel of OpenBLAS core {} ({}) writes beyond its result", blas_core_name(), blas_config());
+        if (!same)
+          fail("blas", "the GEMM kernel of OpenBLAS core {} ({}) writes beyond its result", blas_core_name(),
+               blas_config());
         continue;
       }
       const auto jj = static_cast<size_t>(j);
@@ -73,8 +76,8 @@ template <class T> void check_case(const Case& c, bool ta, bool tb, bool accumul
       const double error = std::fabs(static_cast<double>(got) - want);
       if (!(error <= tolerance * (1.5 * scale[jj] + (accumulate ? 1.0 : 0.0))))
         fail("blas",
-             "the self-check failed: {} product [{}, {}] x [{}, {}] (transposed: {}, {}; beta = {}) gives {} instead of {} at "
-             "[{}, {}], with OpenBLAS core {} ({}); try another core: set OPENBLAS_CORETYPE, for example to Haswell",
+             "the self-check failed: {} product [{}, {}] x [{}, {}] (transposed: {}, {}; beta = {}) gives {} instead of "
+             "{} at [{}, {}], with OpenBLAS core {} ({}); try another core: set OPENBLAS_CORETYPE, for example to Haswell",
              std::is_same_v<T, float> ? "f32" : "f64", c.m, c.k, c.k, c.n, ta, tb, static_cast<double>(beta),
              static_cast<double>(got), want, i, j, blas_core_name(), blas_config());
     }
@@ -118,7 +121,8 @@ void check_blas() {
          openblas_get_parallel() == 2 ? "OpenMP" : "serial", blas_config());
   openblas_set_num_threads(1);
   if (openblas_get_num_threads() != 1)
-    fail("blas", "OpenBLAS ({}) stays at {} threads although it was set to 1", blas_config(), openblas_get_num_threads());
+    fail("blas", "OpenBLAS ({}) stays at {} threads although it was set to 1", blas_config(),
+         openblas_get_num_threads());
   check_gemm(blas_gemm, blas_gemm);
   passed.store(true, std::memory_order_release);
 }

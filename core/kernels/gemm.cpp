@@ -115,7 +115,7 @@ template <class T> struct Prepared {
     }
     plan.a.view = q.a;
     plan.b.view = q.b;
-    if (small_gemm_wins(q.m, q.n, q.k, q.b.col_stride == 1, std::is_same_v<T, float>)) {
+    if (small_gemm_wins(q.m, q.n, q.k, q.a.col_stride == 1, q.b.col_stride == 1)) {
       kind = Kind::small;
       return;
     }
@@ -271,7 +271,7 @@ template <class T> void gemm_many(std::span<const Product<T>> products) {
 
 template <class T>
 void gemm(i64 m, i64 n, i64 k, T alpha, MatrixView<T> a, MatrixView<T> b, T beta, T* c, i64 ldc) {
-  if (m > 0 && n > 0 && k > 0 && small_gemm_wins(m, n, k, b.col_stride == 1, std::is_same_v<T, float>) && alpha != T(0)) {
+  if (m > 0 && n > 0 && k > 0 && small_gemm_wins(m, n, k, a.col_stride == 1, b.col_stride == 1) && alpha != T(0)) {
     book(1, 1, m, n, k);
     return small_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   }
@@ -288,7 +288,7 @@ void bmm(std::span<const BatchAxis> axes, i64 m, i64 n, i64 k, T alpha, MatrixVi
   if (batch == 0 || m == 0 || n == 0) return;
   if (m == 1) ldc = n;
   const bool empty = k == 0 || alpha == T(0);
-  const bool small = !empty && small_gemm_wins(m, n, k, b.col_stride == 1, std::is_same_v<T, float>);
+  const bool small = !empty && small_gemm_wins(m, n, k, a.col_stride == 1, b.col_stride == 1);
   Axes steps;
   for (const BatchAxis& x : axes) steps.push_back(x);
   Plan<T> plan(m, n, k, alpha, beta);
@@ -307,14 +307,17 @@ void bmm(std::span<const BatchAxis> axes, i64 m, i64 n, i64 k, T alpha, MatrixVi
   parallel_tasks(pieces(batch, group) * tiles, [&](i64 task) {
     const i64 begin = task / tiles * group, end = std::min(batch, begin + group), tile = task % tiles;
     Scratch<T> memory;
-    T* const sum = !empty && !small && plan.inner_pieces > 1 ? memory.allocate(plan.cut.rows * plan.cut.columns) : nullptr;
+    const bool adds = !empty && !small && plan.inner_pieces > 1;
+    T* const sum = adds ? memory.allocate(plan.cut.rows * plan.cut.columns) : nullptr;
     BatchIndex at({steps.begin(), steps.size()}, begin);
     for (i64 i = begin; i < end; ++i, at.next()) {
       T* const to = c + at.c;
       const T *const x = plan.a.view.data + at.a, *const y = plan.b.view.data + at.b;
       if (empty) scale_c(m, n, beta, to, ldc);
-      else if (small) small_gemm(m, n, k, alpha, {x, a.row_stride, a.col_stride}, {y, b.row_stride, b.col_stride}, beta, to, ldc);
-      else {
+      else if (small) {
+        const MatrixView<T> ax{x, a.row_stride, a.col_stride}, by{y, b.row_stride, b.col_stride};
+        small_gemm(m, n, k, alpha, ax, by, beta, to, ldc);
+      } else {
         T* const place = plan.place(tile, to, ldc);
         plan.run(tile, 0, x, y, beta, place, ldc);
         for (i64 block = 1; block < plan.inner_pieces; ++block) {

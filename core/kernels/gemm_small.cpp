@@ -1,143 +1,260 @@
 #include "core/kernels/gemm_small.h"
 
-#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "core/kernels/clones.h"
-#include "core/kernels/vmath.h"
+#include "core/kernels/lanes.h"
 
 namespace waymark::kernels {
 namespace {
 
 // Vectors as the compilers know them: one register of the instruction set in the fast functions below, several in the
 // portable one. Only used inside functions, never passed.
-template <class T, int kLanes> struct VectorOf {
-  using Type [[gnu::vector_size(kLanes * sizeof(T))]] = T;
+template <class T, int kWidth> struct VectorOf {
+  using Type [[gnu::vector_size(kWidth * sizeof(T))]] = T;
 };
-
+// As wide as the numbers, so that a condition on it becomes a vector mask.
+template <class T> using Flag = std::conditional_t<sizeof(T) == 4, i32, i64>;
 
 template <class T> struct Problem {
-  i64 k;
+  i64 m, n, k;
   T alpha;
-  MatrixView<T> a;
+  MatrixView<T> a, b;
   T beta;
   T* c;
   i64 ldc;
 };
 
-// kRows x columns of C from row i and column j; b[p * ldb + lane] is row p of B at these columns, all lanes readable.
-template <class T, int kLanes, int kRows>
-WAYMARK_INLINE void tile(const Problem<T>& p, i64 i, i64 j, i64 columns, const T* b, i64 ldb) {
-  using Vector = typename VectorOf<T, kLanes>::Type;
-  Vector sum[kRows] = {};
-  const T* a = p.a.data + i * p.a.row_stride;
-  const i64 row = p.a.row_stride, step = p.a.col_stride;
-  for (i64 k = 0; k < p.k; ++k, a += step, b += ldb) {
-    Vector v;
-    std::memcpy(&v, b, sizeof(v));
-    for (int r = 0; r < kRows; ++r) sum[r] += v * a[r * row];
+// A panel of B: rows of `ldb`, from column j of C on; the last vector of a rest has `columns` lanes.
+template <class T> struct Panel {
+  const T* b;
+  i64 ldb, j;
+  int columns;
+  const Flag<T>* active;  // of a rest: lane < columns
+};
+
+template <bool kWhole, int kWidth, class T, class Vector>
+WAYMARK_INLINE void load(const Panel<T>& panel, const T* from, Vector& v) {
+  if constexpr (kWhole) {
+    std::memcpy(&v, from, sizeof(v));
+  } else {
+    alignas(64) T lanes[kWidth];
+    const Flag<T>* const active = panel.active;
+#pragma omp simd
+    for (int q = 0; q < kWidth; ++q) lanes[q] = active[q] ? from[q] : T(0);
+    std::memcpy(&v, lanes, sizeof(v));
   }
-  T* c = p.c + i * p.ldc + j;
-  for (int r = 0; r < kRows; ++r, c += p.ldc) {
-    Vector out = sum[r] * p.alpha;
-    if (columns == kLanes) {
-      if (p.beta != T(0)) {
-        Vector old;
-        std::memcpy(&old, c, sizeof(old));
-        out += old * p.beta;
-      }
-      std::memcpy(c, &out, sizeof(out));
-    } else {
-      for (int q = 0; q < kLanes - 1; ++q)
-        if (q < columns) c[q] = p.beta != T(0) ? out[q] + c[q] * p.beta : out[q];
-    }
+}
+template <int kPiece, class T> WAYMARK_INLINE void store_piece(int columns, T*& to, const T*& lanes) {
+  if (!(columns & kPiece)) return;
+  std::memcpy(to, lanes, kPiece * sizeof(T));
+  to += kPiece;
+  lanes += kPiece;
+}
+template <bool kWhole, int kWidth, class T, class Vector>
+WAYMARK_INLINE void store(const Panel<T>& panel, T* to, const Vector& v) {
+  if constexpr (kWhole) {
+    std::memcpy(to, &v, sizeof(v));
+  } else {  // in pieces: stores under a mask are slow on AMD
+    alignas(64) T lanes[kWidth];
+    std::memcpy(lanes, &v, sizeof(v));
+    const T* from = lanes;
+    if constexpr (kWidth > 8) store_piece<8>(panel.columns, to, from);
+    if constexpr (kWidth > 4) store_piece<4>(panel.columns, to, from);
+    if constexpr (kWidth > 2) store_piece<2>(panel.columns, to, from);
+    store_piece<1>(panel.columns, to, from);
   }
 }
 
-// All rows of one panel of columns.
-template <class T, int kLanes>
-WAYMARK_INLINE void panel(const Problem<T>& p, i64 m, i64 j, i64 columns, MatrixView<T> b, T* buffer) {
-  const T* rows = b.data + j * b.col_stride;
-  i64 ldb = b.row_stride;
-  if (b.col_stride != 1 || columns != kLanes) {
-    for (i64 k = 0; k < p.k; ++k) {
-      const T* from = rows + k * b.row_stride;
-      for (i64 q = 0; q < columns; ++q) buffer[k * kLanes + q] = from[q * b.col_stride];
-      for (i64 q = columns; q < kLanes; ++q) buffer[k * kLanes + q] = T(0);
+// f(0), ..., f(n - 1) with constant indices: arrays indexed by them are registers to the compiler, not memory.
+template <int kCount, class F> WAYMARK_INLINE void unroll(F f) {
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) WAYMARK_BODY {
+    (f(std::integral_constant<int, kIndex>{}), ...);
+  }(std::make_integer_sequence<int, kCount>{});
+}
+
+// kRows rows of C from row i on, kVectors x kWidth columns. k >= 1.
+template <int kRows, int kVectors, bool kWhole, int kWidth, class T>
+WAYMARK_INLINE void tile_body(const Problem<T>& p, const Panel<T>& panel, i64 i) {
+  using Vector = typename VectorOf<T, kWidth>::Type;
+  Vector sum[kRows * kVectors];
+  unroll<kRows * kVectors>([&](auto s) WAYMARK_BODY { sum[s()] = Vector{}; });
+  // A pointer for every four rows: all of them stay in registers.
+  const i64 row = p.a.row_stride, step = p.a.col_stride, ldb = panel.ldb;
+  constexpr int kPointers = (kRows + 3) / 4;
+  const T *a[kPointers], *from = panel.b;
+  unroll<kPointers>([&](auto s) WAYMARK_BODY { a[s()] = p.a.data + (i + 4 * s()) * row; });
+  i64 k = p.k;
+  do {
+    Vector v[kVectors];
+    unroll<kVectors>([&](auto u) WAYMARK_BODY { load<kWhole, kWidth>(panel, from + u() * kWidth, v[u()]); });
+    unroll<kRows>([&](auto r) WAYMARK_BODY {
+      const T x = a[r() / 4][r() % 4 * row];
+      unroll<kVectors>([&](auto u) WAYMARK_BODY { sum[r() * kVectors + u()] += v[u()] * x; });
+    });
+    unroll<kPointers>([&](auto s) WAYMARK_BODY { a[s()] += step; });
+    from += ldb;
+  } while (--k > 0);
+  const T alpha = p.alpha, beta = p.beta;
+  const i64 ldc = p.ldc;
+  T* const c = p.c + i * ldc + panel.j;
+  unroll<kRows * kVectors>([&](auto s) WAYMARK_BODY {
+    T* const to = c + s() / kVectors * ldc + s() % kVectors * kWidth;
+    Vector out = sum[s()] * alpha;
+    if (beta != T(0)) {
+      Vector old;
+      load<kWhole, kWidth>(panel, to, old);
+      out += old * beta;
     }
-    rows = buffer;
-    ldb = kLanes;
+    store<kWhole, kWidth>(panel, to, out);
+  });
+}
+
+// to[k * kWidth + q] = from[q * ld + k] for k, q < 4
+template <int kWidth, class T> WAYMARK_INLINE void transpose4(const T* from, i64 ld, T* to) {
+  using Vector = typename VectorOf<T, 4>::Type;
+  Vector a, b, c, d;
+  std::memcpy(&a, from, sizeof(a));
+  std::memcpy(&b, from + ld, sizeof(b));
+  std::memcpy(&c, from + 2 * ld, sizeof(c));
+  std::memcpy(&d, from + 3 * ld, sizeof(d));
+  const Vector ac0 = __builtin_shufflevector(a, c, 0, 4, 1, 5), ac1 = __builtin_shufflevector(a, c, 2, 6, 3, 7);
+  const Vector bd0 = __builtin_shufflevector(b, d, 0, 4, 1, 5), bd1 = __builtin_shufflevector(b, d, 2, 6, 3, 7);
+  a = __builtin_shufflevector(ac0, bd0, 0, 4, 1, 5);
+  b = __builtin_shufflevector(ac0, bd0, 2, 6, 3, 7);
+  c = __builtin_shufflevector(ac1, bd1, 0, 4, 1, 5);
+  d = __builtin_shufflevector(ac1, bd1, 2, 6, 3, 7);
+  std::memcpy(to, &a, sizeof(a));
+  std::memcpy(to + kWidth, &b, sizeof(b));
+  std::memcpy(to + 2 * kWidth, &c, sizeof(c));
+  std::memcpy(to + 3 * kWidth, &d, sizeof(d));
+}
+// B's columns side by side: buffer[k * kWidth + q] = B(k, q), zero from column `columns` on.
+template <int kWidth, class T> WAYMARK_INLINE void pack(i64 inner, MatrixView<T> b, i64 columns, T* buffer) {
+  i64 q = 0;
+  for (; b.row_stride == 1 && q + 4 <= columns; q += 4) {
+    const T* const from = b.data + q * b.col_stride;
+    i64 k = 0;
+    for (; k + 4 <= inner; k += 4) transpose4<kWidth>(from + k, b.col_stride, buffer + k * kWidth + q);
+    for (; k < inner; ++k)
+      for (i64 s = 0; s < 4; ++s) buffer[k * kWidth + q + s] = from[s * b.col_stride + k];
   }
+  for (; q < kWidth; ++q) {
+    const T* const from = b.data + q * b.col_stride;
+    const bool there = q < columns;
+    for (i64 k = 0; k < inner; ++k) buffer[k * kWidth + q] = there ? from[k * b.row_stride] : T(0);
+  }
+}
+
+// Versions::tile<rows, vectors, width, whole>: the tile for one instruction set, a function of its own, so that its
+// addresses stay in registers.
+template <class Versions, int kVectors, int kWidth, bool kWhole, class T>
+WAYMARK_INLINE void all_rows(const Problem<T>& p, const Panel<T>& panel) {
   i64 i = 0;
-  for (; i + 8 <= m; i += 8) tile<T, kLanes, 8>(p, i, j, columns, rows, ldb);
-  if (i + 4 <= m) {
-    tile<T, kLanes, 4>(p, i, j, columns, rows, ldb);
-    i += 4;
-  }
-  for (; i < m; ++i) tile<T, kLanes, 1>(p, i, j, columns, rows, ldb);
+  if constexpr (kVectors == 1 && Versions::kBytes == 64 && kWidth * sizeof(T) == 64)  // 32 registers
+    for (; i + 16 <= p.m; i += 16) Versions::template tile<16, kVectors, kWidth, kWhole>(p, panel, i);
+  for (; i + 8 <= p.m; i += 8) Versions::template tile<8, kVectors, kWidth, kWhole>(p, panel, i);
+  if (p.m & 4) Versions::template tile<4, kVectors, kWidth, kWhole>(p, panel, i), i += 4;
+  if (p.m & 2) Versions::template tile<2, kVectors, kWidth, kWhole>(p, panel, i), i += 2;
+  if (p.m & 1) Versions::template tile<1, kVectors, kWidth, kWhole>(p, panel, i);
 }
-
-constexpr i64 kMaxInner = 64;
-
-// kLanes: one register. Narrow rests use narrower panels where the registers have them.
-template <class T, int kLanes>
-WAYMARK_INLINE void multiply(i64 m, i64 n, const Problem<T>& p, MatrixView<T> b) {
-  alignas(64) T buffer[kMaxInner * kLanes];
+// kPack: columns of B are copied side by side first.
+template <class Versions, bool kPack, class T> WAYMARK_INLINE void multiply(const Problem<T>& p, T* buffer) {
+  constexpr int kWidth = Versions::kBytes / static_cast<int>(sizeof(T));
+  const auto panel = [&](i64 j, auto width, i64 columns) WAYMARK_BODY {
+    const T* const b = p.b.data + j * p.b.col_stride;
+    if constexpr (kPack) pack<width()>(p.k, {b, p.b.row_stride, p.b.col_stride}, columns, buffer);
+    return Panel<T>{kPack ? buffer : b, kPack ? width() : p.b.row_stride, j, static_cast<int>(columns), nullptr};
+  };
+  using One = std::integral_constant<int, kWidth>;
+  using Two = std::integral_constant<int, 2 * kWidth>;
   i64 j = 0;
-  for (; j + kLanes <= n; j += kLanes) panel<T, kLanes>(p, m, j, kLanes, b, buffer);
-  if (j == n) return;
-  if constexpr (kLanes >= 16) {
-    if (n - j <= 4) return panel<T, 4>(p, m, j, n - j, b, buffer);
+  for (; j + 2 * kWidth <= p.n; j += 2 * kWidth)
+    all_rows<Versions, 2, kWidth, true>(p, panel(j, Two{}, 2 * kWidth));
+  if (p.n & kWidth) {
+    all_rows<Versions, 1, kWidth, true>(p, panel(j, One{}, kWidth));
+    j += kWidth;
   }
-  if constexpr (kLanes >= 8) {
-    if (n - j <= kLanes / 2) return panel<T, kLanes / 2>(p, m, j, n - j, b, buffer);
+  const i64 rest = p.n - j;
+  if (rest == 0) return;
+  if constexpr (!kPack && kWidth >= 8) {  // frequent head widths
+    if (rest == kWidth / 2) return all_rows<Versions, 1, kWidth / 2, true>(p, panel(j, One{}, rest));
   }
-  panel<T, kLanes>(p, m, j, n - j, b, buffer);
+  if constexpr (!kPack && kWidth >= 16) {
+    if (rest == kWidth / 4) return all_rows<Versions, 1, kWidth / 4, true>(p, panel(j, One{}, rest));
+  }
+  static constexpr auto kActive = [] {
+    std::array<Flag<T>, 2 * kWidth> flags{};
+    for (size_t q = 0; q < kWidth; ++q) flags[q] = 1;
+    return flags;
+  }();
+  Panel<T> last = panel(j, One{}, rest);
+  last.active = kActive.data() + kWidth - rest;
+  all_rows<Versions, 1, kWidth, false>(p, last);
 }
 
 // target_clones cannot choose the width of the vectors, so the three versions are written out.
-#define WAYMARK_SMALL(NAME, T, BYTES)                                                                      \
-  void NAME(i64 m, i64 n, const Problem<T>& p, MatrixView<T> b) {                                          \
-    multiply<T, BYTES / static_cast<int>(sizeof(T))>(m, n, p, b);                                          \
+#define WAYMARK_SMALL(NAME, BYTES, ...)                                                              \
+  struct NAME##_versions {                                                                           \
+    static constexpr int kBytes = BYTES;                                                             \
+    template <int kRows, int kVectors, int kWidth, bool kWhole, class T>                             \
+    __VA_ARGS__ [[gnu::noinline]] static void tile(const Problem<T>& p, const Panel<T>& b, i64 i) {  \
+      tile_body<kRows, kVectors, kWhole, kWidth>(p, b, i);                                           \
+    }                                                                                                \
+    template <class T> __VA_ARGS__ [[gnu::noinline]] static void packed(const Problem<T>& p) {       \
+      alignas(64) T buffer[kSmallGemmInner * 2 * BYTES / sizeof(T)];                                 \
+      multiply<NAME##_versions, true>(p, buffer);                                                    \
+    }                                                                                                \
+  };                                                                                                 \
+  template <class T> __VA_ARGS__ void NAME(const Problem<T>& p) {                                    \
+    if (p.b.col_stride != 1 && p.n > 1) NAME##_versions::packed(p);                                  \
+    else multiply<NAME##_versions, false, T>(p, nullptr);                                            \
   }
-#define WAYMARK_SMALL_BOTH(NAME, BYTES, ...)      \
-  __VA_ARGS__ WAYMARK_SMALL(NAME, float, BYTES)   \
-  __VA_ARGS__ WAYMARK_SMALL(NAME, double, BYTES)
 
 #if WAYMARK_HAS_CLONES
-WAYMARK_SMALL_BOTH(small_v4, 64, [[gnu::target("arch=x86-64-v4")]])
-WAYMARK_SMALL_BOTH(small_v3, 32, [[gnu::target("arch=x86-64-v3")]])
-WAYMARK_SMALL_BOTH(small_base, 16, )
-template <class T> using Small = void (*)(i64, i64, const Problem<T>&, MatrixView<T>);
-template <class T> Small<T> choose() {
-  return __builtin_cpu_supports("x86-64-v4") ? Small<T>(small_v4)
-       : __builtin_cpu_supports("x86-64-v3") ? Small<T>(small_v3) : Small<T>(small_base);
-}
-template <class T> void dispatch(i64 m, i64 n, const Problem<T>& p, MatrixView<T> b) {
-  static const Small<T> chosen = choose<T>();
-  chosen(m, n, p, b);
-}
-#else
-#if defined(__AVX512F__)
-WAYMARK_SMALL_BOTH(dispatch, 64, )
+WAYMARK_SMALL(small_v4, 64, [[gnu::target("arch=x86-64-v4")]])
+WAYMARK_SMALL(small_v3, 32, [[gnu::target("arch=x86-64-v3")]])
+WAYMARK_SMALL(small_base, 16, )
+
+// The first call finds the version and puts it in its own place.
+template <class T> struct Dispatch {
+  using Function = void (*)(const Problem<T>&);
+  static void choose(const Problem<T>& p) {
+    const Function f = __builtin_cpu_supports("x86-64-v4")   ? small_v4<T>
+                       : __builtin_cpu_supports("x86-64-v3") ? small_v3<T>
+                                                             : small_base<T>;
+    chosen.store(f, std::memory_order_relaxed);
+    f(p);
+  }
+  static inline std::atomic<Function> chosen{choose};
+};
+template <class T> void run(const Problem<T>& p) { Dispatch<T>::chosen.load(std::memory_order_relaxed)(p); }
+#elif defined(__AVX512F__)
+WAYMARK_SMALL(run, 64, )
 #elif defined(__AVX__)
-WAYMARK_SMALL_BOTH(dispatch, 32, )
+WAYMARK_SMALL(run, 32, )
 #else
-WAYMARK_SMALL_BOTH(dispatch, 16, )
-#endif
+WAYMARK_SMALL(run, 16, )
 #endif
 
 }  // namespace
 
-bool small_gemm_wins(i64 m, i64 n, i64 k, bool, bool) { return m <= 16 && n <= 16 && k <= 16; }
+bool small_gemm_wins(i64 m, i64 n, i64 k, bool a_rows, bool b_rows) {
+  if (m <= 16 && n <= 16 && k <= 16) return true;
+  // B by columns, as in q k^T: OpenBLAS has no small kernel for it, and packing costs little once there are some rows.
+  return a_rows && !b_rows && k <= kSmallGemmInner && m >= 16 && n >= 16 && m <= 256 && n <= 256;
+}
 
 void small_gemm(i64 m, i64 n, i64 k, float alpha, MatrixView<float> a, MatrixView<float> b, float beta, float* c,
                 i64 ldc) {
-  dispatch(m, n, Problem<float>{k, alpha, a, beta, c, ldc}, b);
+  run(Problem<float>{m, n, k, alpha, a, b, beta, c, ldc});
 }
 void small_gemm(i64 m, i64 n, i64 k, double alpha, MatrixView<double> a, MatrixView<double> b, double beta, double* c,
                 i64 ldc) {
-  dispatch(m, n, Problem<double>{k, alpha, a, beta, c, ldc}, b);
+  run(Problem<double>{m, n, k, alpha, a, b, beta, c, ldc});
 }
 
 }  // namespace waymark::kernels

@@ -5,11 +5,15 @@
 
 namespace waymark::kernels {
 
-// Whether the register kernel is measured to be faster than OpenBLAS at these extents and this layout of B.
-bool small_gemm_wins(i64 m, i64 n, i64 k, bool b_rows_contiguous, bool single);
+inline constexpr i64 kSmallGemmInner = 64;  // largest k of small_gemm
 
-// m, n, k >= 1, any strides; each entry is summed in ascending k.
-void small_gemm(i64 m, i64 n, i64 k, float alpha, MatrixView<float> a, MatrixView<float> b, float beta, float* c, i64 ldc);
+// Whether the register kernel is measured to be faster than OpenBLAS at these extents; a_rows, b_rows: the rows of A,
+// of B are contiguous.
+bool small_gemm_wins(i64 m, i64 n, i64 k, bool a_rows, bool b_rows);
+
+// m, n >= 1, 1 <= k <= 64, any strides; each entry is summed in ascending k.
+void small_gemm(i64 m, i64 n, i64 k, float alpha, MatrixView<float> a, MatrixView<float> b, float beta, float* c,
+                i64 ldc);
 void small_gemm(i64 m, i64 n, i64 k, double alpha, MatrixView<double> a, MatrixView<double> b, double beta, double* c,
                 i64 ldc);
 

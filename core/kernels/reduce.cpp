@@ -63,8 +63,8 @@ template <size_t N, class T, class Chunk, class Out> void reduce_rows(i64 rows, 
   }
 }
 
-// y[outer, width of the column's terms]: sums over n rows of `terms` values per column. add(x, columns, sum) adds one
-// row's columns. Parallel over outer, tiles of columns and chunks of rows.
+// y[outer, inner]: sums over n rows. add_row(at, columns, sum) adds the elements from x[at] on to sum[columns]. Parallel
+// over outer, tiles of columns and chunks of rows.
 constexpr i64 kColumnTile = 2048;
 template <class Sum, class AddRow> void reduce_columns(i64 outer, i64 n, i64 inner, Sum* y, AddRow add_row) {
   const i64 tile = std::min(inner, kColumnTile), tiles = (inner + tile - 1) / tile;
@@ -76,7 +76,7 @@ template <class Sum, class AddRow> void reduce_columns(i64 outer, i64 n, i64 inn
     for (i64 task = begin; task < end; ++task) {
       const i64 o = task / (tiles * chunks), t = task / chunks % tiles, c = task % chunks;
       auto add_rows = [&](i64 first, i64 last, Sum* sum) {
-        for (i64 r = first; r < last; ++r) add_row((o * n + r) * inner + t * tile, columns(t), o * inner + t * tile, sum);
+        for (i64 r = first; r < last; ++r) add_row((o * n + r) * inner + t * tile, columns(t), sum);
       };
       Sum* const to = chunks > 1 ? parts.data() + task * tile : y + o * inner + t * tile;
       sum_row_chunk(c * chunk, std::min(n, (c + 1) * chunk), columns(t), to, add_rows);
@@ -99,7 +99,7 @@ template <class Sum, class Map, class T> void map_sum_axis(const T* x, i64 outer
         [&](i64 r, i64 begin, i64 end) { return Terms<Sum, 1>{map_chunk<Sum, Map>(x + r * n + begin, end - begin)}; },
         [&](i64 r, const Terms<Sum, 1>& v) { y[r] = v[0]; });
   reduce_columns(outer, n, inner, y,
-                 [&](i64 at, i64 columns, i64, Sum* sum) { map_add<Sum, Map>(columns, x + at, sum); });
+                 [&](i64 at, i64 columns, Sum* sum) { map_add<Sum, Map>(columns, x + at, sum); });
 }
 
 // g++ 12 does not vectorise loads of bool.
@@ -148,7 +148,9 @@ template <class T> void sum_squares_axis(const T* x, i64 outer, i64 n, i64 inner
 template <class T> void dot_rows(const T* a, const T* b, i64 rows, i64 n, T* y) {
   reduce_rows<1, T>(
       rows, n,
-      [&](i64 r, i64 begin, i64 end) { return Terms<T, 1>{dot_chunk(a + r * n + begin, b + r * n + begin, end - begin)}; },
+      [&](i64 r, i64 begin, i64 end) {
+        return Terms<T, 1>{dot_chunk(a + r * n + begin, b + r * n + begin, end - begin)};
+      },
       [&](i64 r, const Terms<T, 1>& v) { y[r] = v[0]; });
 }
 
