@@ -51,7 +51,11 @@ TEST_CASE("explain refuses with exit code 2, and reports what is wrong with the 
 }
 
 TEST_CASE("matrix says for every pair what the judge says, in five formats") {
-  const nn::JudgeMatrix m = nn::judge_matrix();
+  nn::JudgeMatrix m = nn::judge_matrix();
+  // Other tests of this process register methods of their own, which the program does not know.
+  const auto of_a_test = [](const std::string& name) { return name.starts_with("test-"); };
+  std::erase_if(m.encodings, of_a_test);
+  std::erase_if(m.attentions, of_a_test);
   const auto json = run_program({"matrix", "--format", "json"});
   CHECK(json.code == 0);
   const train::Json value = train::parse_json(json.out, "matrix");
