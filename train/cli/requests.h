@@ -47,6 +47,7 @@ struct EvalRequest {
   bool quiet = false, verbose = false;
 };
 Command eval_command(std::function<int(const EvalRequest&)> run);
+int run_eval(const EvalRequest& request);
 
 struct DataRequest {
   std::string action;            // list, info, stats, show, check

@@ -1,0 +1,74 @@
+// waymark train and eval as a user runs them: files, exit codes, the same numbers again.
+#include <doctest/doctest.h>
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "tests/temporary_folder.h"
+#include "tests/train/cli/program.h"
+#include "train/report/result.h"
+
+using waymark::test::run_program;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Folder : waymark::test::TemporaryFolder {
+  Folder() {
+    std::ofstream text(*this / "text.txt");
+    for (int i = 0; i < 300; ++i) text << "in the beginning was the word " << i % 9 << '\n';
+  }
+  std::vector<std::string> train(const std::string& out) const {
+    return {"train", "--task", "char-mlm(source=file, path=\"" + (*this / "text.txt").string() + "\", context=16)",
+            "--position", "huang-m4(clip=3)", "--set", "model.embed_dim=16", "--set", "model.num_heads=2", "--set",
+            "model.num_layers=1", "--steps", "6", "--set", "train.batch_size=4", "--out", (*this / out).string(), "--progress", "none"};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("train writes a run; again there is nothing to do; eval gives the same numbers") {
+  const Folder folder;
+  const auto first = run_program(folder.train("a"));
+  INFO(first.err);
+  REQUIRE(first.code == 0);
+  for (const char* file : {"config.toml", "overrides.txt", "metrics.jsonl", "result.json", "checkpoints/index.json"})
+    CHECK_MESSAGE(fs::exists(folder / "a" / file), file);
+  const auto again = run_program(folder.train("a"));
+  CHECK(again.code == 0);
+  CHECK(again.err.find("nothing to do") != std::string::npos);
+
+  const waymark::train::RunResult result = waymark::train::load_result(folder / "a" / "result.json");
+  const double loss = result.last->find("test")->find("loss")->value;
+  const auto measured = run_program({"eval", (folder / "a").string(), "--lengths", "32"});
+  INFO(measured.err);
+  REQUIRE(measured.code == 0);
+  CHECK(measured.out.find(fmt::format("loss {:.4g}", loss)) != std::string::npos);
+  CHECK(measured.out.find("test@32") != std::string::npos);
+  CHECK(waymark::train::load_result(folder / "a" / "result.json").last->find("test")->find("loss")->value == loss);
+
+  CHECK(run_program({"eval", (folder / "nothing").string()}).code == 2);
+  CHECK(run_program({"eval", (folder / "a").string(), "--which", "step-77"}).code == 2);
+  CHECK(run_program({"eval", (folder / "a").string(), "--split", "tset"}).code == 2);
+  CHECK(run_program({"eval", (folder / "a").string(), "--seed", "3"}).code == 2);
+  CHECK(run_program({"eval", (folder / "a").string(), "--set", "model.embed_dim=8"}).code == 2);
+}
+
+TEST_CASE("train: wrong requests change nothing and exit with 2") {
+  const Folder folder;
+  auto words = folder.train("b");
+  words.insert(words.end(), {"--set", "model.num_head=3", "--set", "model.embed_dim=15"});
+  const auto wrong = run_program(words);
+  CHECK(wrong.code == 2);
+  CHECK(wrong.err.find("Did you mean model.num_heads?") != std::string::npos);
+  CHECK(!fs::exists(folder / "b"));
+  auto missing = folder.train("c");
+  missing[2] = "char-mlm(source=file, path=\"/no/such/text\", context=16)";
+  CHECK(run_program(missing).code == 2);
+  CHECK(!fs::exists(folder / "c"));
+  auto other = folder.train("d");
+  REQUIRE(run_program(other).code == 0);
+  other.insert(other.end(), {"--seed", "5"});
+  CHECK(run_program(other).code == 2);  // another run lives there
+}
