@@ -11,7 +11,7 @@ namespace waymark::train {
 
 namespace {
 
-// A key of which only some values are built: globs on the canonical form; an empty list = the default only.
+// A key of which only some values are built: globs on the canonical form.
 struct Limit {
   const char* key;
   std::vector<std::string> built;
@@ -23,11 +23,7 @@ const std::vector<Limit>& limits() {
       {"model.kind", {"encoder"}, "decoders and towers are not part of this version"},
       {"model.mask", {"\"all()\""}, "mask expressions are not part of this version"},
       {"model.cross_position", {"none"}, "no model of this version has cross-attention"},
-      {"model.num_kv_heads", {}, "heads that share keys and values are not part of this version"},
-      {"model.norm_type", {"layer"}, "RMS norm is not part of this version"},
-      {"model.activation", {"gelu", "relu"}, "this version has gelu and relu"},
       {"model.share_layers", {"false"}, "shared layers are not part of this version"},
-      {"model.scale", {"default"}, "another scale of the scores is not part of this version"},
       {"model.embedding_scale", {"1"}, "a factor on embeddings is not part of this version"},
       {"model.init", {"pytorch*"}, "this version has pytorch's initial values only"},
       {"model.checkpoint", {"false"}, "recomputing activations is not part of this version"},
@@ -44,10 +40,8 @@ void check_built(CheckContext& c) {
   for (const Limit& limit : limits()) {
     if (!c.fine(limit.key)) continue;
     const std::string& value = c.config.canonical(limit.key);
-    const bool built = limit.built.empty()
-                           ? c.config.is_default(limit.key)
-                           : std::any_of(limit.built.begin(), limit.built.end(),
-                                         [&](const std::string& glob) { return nn::glob_match(glob, value); });
+    const bool built = std::any_of(limit.built.begin(), limit.built.end(),
+                                   [&](const std::string& glob) { return nn::glob_match(glob, value); });
     if (!built) c.add(limit.key, fmt::format("{} = {}: {}", limit.key, c.config.short_form(limit.key), limit.why));
   }
 }
