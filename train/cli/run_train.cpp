@@ -10,6 +10,8 @@ namespace waymark::train::cli {
 
 int run_train(const TrainRequest& request) {
   const Config& config = request.config;
+  if (request.check_causal)
+    throw ConfigError(Problems{{"--check-causal", fmt::format("is for left-to-right language models; {} trains another kind", config.spec("task").name())}});
   if (!request.quiet)
     fmt::print(stderr, "run {}  ->  {}\n{}", config.id(), request.out, config.to_text(request.verbose));
   if (request.dry_run) return 0;
