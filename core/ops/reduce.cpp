@@ -2,73 +2,16 @@
 
 #include <algorithm>
 
+#include "core/kernels/reduce.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/shape.h"
-#include "core/parallel/parallel.h"
 
 namespace waymark {
 
 using namespace ops;
 
 namespace {
-
-// Σ of n values with stride s: 16 lanes in blocks of 256, blocks joined pairwise (specs: engine 9.1).
-template <class T, class Sum> Sum pairwise_sum(const T* x, i64 n, i64 s) {
-  if (n <= 256) {
-    Sum lane[16] = {};
-    i64 i = 0;
-    for (; i + 16 <= n; i += 16)
-      for (i64 k = 0; k < 16; ++k) lane[k] += static_cast<Sum>(x[(i + k) * s]);
-    for (i64 k = 0; i < n; ++i, ++k) lane[k] += static_cast<Sum>(x[i * s]);
-    for (i64 w = 8; w > 0; w /= 2)
-      for (i64 k = 0; k < w; ++k) lane[k] += lane[k + w];
-    return lane[0];
-  }
-  i64 half = 256;
-  while (half * 2 < n) half *= 2;
-  return pairwise_sum<T, Sum>(x, half, s) + pairwise_sum<T, Sum>(x + half * s, n - half, s);
-}
-
-// Rows [0, n) of width `inner`, added into out (inner): the same tree, with rows in place of elements.
-template <class T, class Sum> void pairwise_rows(const T* x, i64 n, i64 row, i64 inner, Sum* out, Sum* scratch) {
-  if (n <= 16) {
-    for (i64 j = 0; j < inner; ++j) out[j] = Sum(0);
-    for (i64 i = 0; i < n; ++i)
-      for (i64 j = 0; j < inner; ++j) out[j] += static_cast<Sum>(x[i * row + j]);
-    return;
-  }
-  i64 half = 16;
-  while (half * 2 < n) half *= 2;
-  pairwise_rows(x, half, row, inner, out, scratch);
-  pairwise_rows(x + half * row, n - half, row, inner, scratch, scratch + inner);
-  for (i64 j = 0; j < inner; ++j) out[j] += scratch[j];
-}
-
-// x is contiguous and seen as [outer, n, inner]; sums over n.
-template <class T, class Sum> void sum_middle(const T* x, Sum* y, i64 outer, i64 n, i64 inner) {
-  if (inner == 1) {
-    if (outer == 1) {
-      const Sum total = n == 0 ? Sum(0) : deterministic_reduce<Sum>(n, 4096,
-          [&](i64 b, i64 e) { return pairwise_sum<T, Sum>(x + b, e - b, 1); }, [](Sum a, Sum b) { return static_cast<Sum>(a + b); });
-      y[0] = total;
-      return;
-    }
-    parallel_for(outer, std::max<i64>(1, kGrain / std::max<i64>(n, 1)), [&](i64 b, i64 e) {
-      for (i64 o = b; o < e; ++o) y[o] = pairwise_sum<T, Sum>(x + o * n, n, 1);
-    });
-    return;
-  }
-  const i64 width = 64;  // columns of one task, whatever the number of threads
-  const i64 strips = (inner + width - 1) / width;
-  parallel_for(outer * strips, std::max<i64>(1, kGrain / std::max<i64>(n * width, 1)), [&](i64 b, i64 e) {
-    Sum scratch[width * 64];
-    for (i64 t = b; t < e; ++t) {
-      const i64 o = t / strips, j = t % strips * width;
-      pairwise_rows<T, Sum>(x + o * n * inner + j, n, inner, std::min(width, inner - j), y + o * inner + j, scratch);
-    }
-  });
-}
 
 DType sum_dtype(DType t) { return is_float(t) ? t : kI64; }
 
@@ -112,8 +55,7 @@ Tensor sum_value(const Tensor& x, const std::vector<int>& dims, bool keepdim) {
   }
   visit_dtype(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    using Sum = std::conditional_t<std::is_floating_point_v<T>, T, i64>;
-    sum_middle<T, Sum>(source.data<T>(), y.data<Sum>(), outer, n, inner);
+    kernels::sum_axis(source.data<T>(), outer, n, inner, y.data<kernels::SumOf<T>>());
   });
   return y;
 }
