@@ -43,7 +43,11 @@ else
   task='char-mlm(source=kjv, verse_labels=true, lower=true, collapse=true, context=64, test_lengths=[128,256])'
 fi
 echo "building the program (once)"
-cmake -S "$root" -B "$build" -G Ninja -DWAYMARK_TESTS=OFF > "$build.log" 2>&1 || { mkdir -p "$build"; cmake -S "$root" -B "$build" -G Ninja -DWAYMARK_TESTS=OFF; }
+mkdir -p "$build"
+if ! cmake -S "$root" -B "$build" -G Ninja -DWAYMARK_TESTS=OFF > "$build/configure.log" 2>&1; then
+  cat "$build/configure.log" >&2
+  exit 1
+fi
 cmake --build "$build" --target waymark-cli --parallel "$(nproc)"
 waymark=$build/waymark
 
@@ -63,7 +67,8 @@ echo "table: $out/table.md   plots: $out/plots/*.svg   in all $((SECONDS - start
 if [[ $default == 1 ]]; then
   "$waymark" table "$out" --rows model.position --cols none --no-baselines --metric test.loss --format csv |
     awk -F, '
-      NR > 1 { name = $1; gsub(/"/, "", name); sub(/\(.*/, "", name); loss[name] = $6 }
+      NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "mean") mean = i }
+      NR > 1 { name = $1; gsub(/"/, "", name); sub(/\(.*/, "", name); loss[name] = $mean }
       END {
         best = 1e9; worst = 0
         for (name in loss) {

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "nn/spec/suggest.h"
+#include "train/report/escape.h"
 #include "train/cli/command.h"
 
 namespace waymark::train::cli {
@@ -25,20 +26,6 @@ const OptionInfo* find_option(const Command& command, std::string_view key) {
 }
 
 constexpr const char* kNoValue = "\x01";
-
-// 'x y' for words that a shell would take apart.
-std::string shell_quoted(const std::string& word) {
-  const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=+,:@%";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-  std::string out = "'";
-  for (char c : word) {
-    if (c == '\'')
-      out += "'\\''";
-    else
-      out += c;
-  }
-  return out + "'";
-}
 
 template <class T> bool parses(const std::string& text) {
   T value{};

@@ -16,6 +16,7 @@
 #include "train/tasks/registry.h"
 #include "train/trainer/checkpoint.h"
 #include "train/trainer/evaluate.h"
+#include "train/trainer/process_settings.h"
 
 namespace waymark::train::cli {
 namespace {
@@ -43,7 +44,9 @@ fs::path checkpoint_of(const EvalRequest& request) {
     if (!entry || entry->is_null()) refuse("--which", fmt::format("the run has no {} checkpoint", name));
     name = entry->as_string();
   } else {
-    name = fmt::format("step-{:08}", std::stoll(name.substr(5)));
+    // step-N, with or without leading zeros; digits only, as the request says.
+    const std::string digits = name.substr(std::min(name.find_first_not_of('0', 5), name.size() - 1));
+    name = "step-" + (digits.size() < 8 ? std::string(8 - digits.size(), '0') : "") + digits;
   }
   if (!fs::is_directory(target / "checkpoints" / name)) refuse("--which", fmt::format("{} has no checkpoint {}", request.target, name));
   return target / "checkpoints" / name;
@@ -93,36 +96,36 @@ int run_eval(const EvalRequest& request) {
       refuse("--split", fmt::format("there is no split {}; the task has {}", split, fmt::join(known, ", ")));
     }
 
+  const bool limited = std::any_of(request.settings.begin(), request.settings.end(),
+                                   [](const Override& o) { return o.key == "train.eval_batches"; });
+  const i64 max_batches = limited ? config.integer("train.eval_batches") : 0;
+  const ProcessSettings process(config);
   const RandomScope random(static_cast<u64>(config.integer("seed")));
   const std::unique_ptr<TaskModel> model = make_task_model(config, *task);
   model->module().load_state_dict(contents.model);
   const DenormalGuard guard;
   Json report = Json(Json::Object{});
-  report.set("format", "waymark-eval-1").set("checkpoint", checkpoint.string()).set("id", contents.facts.id).set("step", contents.state.step);
-  Json measured = Json(Json::Object{});
-  std::string key = checkpoint.string();
+  report.set("format", "waymark-eval-1").set("checkpoint", checkpoint.string()).set("id", contents.facts.id);
+  Evaluation measured;
+  measured.step = contents.state.step;
+  std::string key = contents.facts.id + "\n" + fmt::to_string(contents.state.step);
   for (const std::string& split : splits) {
     EvaluateOptions options{.batch_size = std::max<i64>(1, config.integer("train.batch_size")),
-                            .max_batches = request.settings.empty() ? 0 : config.integer("train.eval_batches")};
+                            .max_batches = max_batches};
     const auto result = evaluate(*model, *task, split, options);
     std::string line = fmt::format("{:<12}", split);
-    Json values = Json(Json::Object{});
     for (const auto& [name, value] : result->metrics) {
       const double shown = is_share(name) ? 100 * value.value : value.value;
       line += fmt::format("  {} {}{:.4g}", name, value.approximate ? "~" : "", shown);
       if (value.error) line += fmt::format(" ± {:.2g}", is_share(name) ? 100 * *value.error : *value.error);
-      Json one = Json(Json::Object{});
-      if (std::isfinite(value.value)) one.set("value", value.value);
-      one.set("n", value.n);
-      values.set(name, one);
     }
     if (!result->metrics.empty()) line += fmt::format("  n = {}", result->metrics.front().second.n);
     if (result->untrained) line += "  (rows of a learned table that no step has changed)";
     fmt::print("{}\n", line);
-    measured.set(split, values);
+    measured.splits.emplace_back(split, *result);
     key += "\n" + split;
   }
-  report.set("splits", measured);
+  report.set("measured", evaluation_json(measured));
   for (const Override& o : request.settings) key += "\n" + o.key + "=" + o.text;
   const fs::path run = checkpoint.parent_path().filename() == "checkpoints" ? checkpoint.parent_path().parent_path() : checkpoint;
   const fs::path file = run / fmt::format("eval-{}.json", xxh128_hex(key).substr(0, 12));

@@ -1,4 +1,5 @@
 // What waymark sweep does once its request is checked.
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -9,6 +10,15 @@
 #include "train/sweep/sweep.h"
 
 namespace waymark::train::cli {
+namespace {
+
+// Of the terminal, now: it may be resized while the sweep runs.
+size_t columns() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
+
+}  // namespace
 
 int run_sweep(const SweepRequest& request) {
   SweepOptions options;
@@ -22,8 +32,15 @@ int run_sweep(const SweepRequest& request) {
     return 0;
   }
   if (!request.quiet) {
-    fmt::print(stderr, "sweep  ->  {}\n{} runs planned, {} to do, {} at a time\n", request.out, preview.plan.runs.size(),
-               preview.to_do, request.jobs);
+    i64 refused = 0, done = 0;
+    for (const std::string& action : preview.actions) {
+      refused += action.starts_with("refused");
+      done += action == "finished";
+    }
+    fmt::print(stderr, "sweep  ->  {}\n{} runs planned, {} done, {} to do, {} refused, {} at a time\n", request.out,
+               preview.plan.runs.size(), done, preview.to_do, refused, request.jobs);
+    for (size_t i = 0; i < preview.actions.size(); ++i)
+      if (preview.actions[i].starts_with("refused")) fmt::print(stderr, "  {}  {}\n", preview.plan.runs[i].name, preview.actions[i]);
     if (request.cells.excluded || request.cells.repeated)
       fmt::print(stderr, "{} cells excluded, {} equal to an earlier one\n", request.cells.excluded, request.cells.repeated);
   }
@@ -44,7 +61,7 @@ int run_sweep(const SweepRequest& request) {
     options.status = [&](const std::string& text) {
       if (text == shown) return;
       erase();
-      shown = text.substr(0, 118);
+      shown = text.substr(0, columns() - 1);
       fmt::print(stderr, "{}", shown);
       std::fflush(stderr);
     };

@@ -34,4 +34,7 @@ WAYMARK_API std::string json_string(std::string_view text);
 // place, so two long names stay two names); "unnamed" if nothing is left.
 WAYMARK_API std::string file_name(std::string_view text, i64 limit = 96);
 
+// A word for a shell: as it is if it is plain, else 'in quotes'.
+WAYMARK_API std::string shell_quoted(std::string_view word);
+
 }  // namespace waymark::train

@@ -52,6 +52,8 @@ Json metric_json(const MetricValue& metric) {
   return object;
 }
 
+}  // namespace
+
 Json evaluation_json(const Evaluation& evaluation) {
   Json object;
   object.set("step", evaluation.step);
@@ -69,6 +71,8 @@ Json evaluation_json(const Evaluation& evaluation) {
   }
   return object;
 }
+
+namespace {
 
 Json data_json(const DataFacts& data) {
   Json object;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/tensor/types.h"
+#include "train/report/json.h"
 
 namespace waymark::train {
 
@@ -112,6 +113,9 @@ struct RunResult {
 // or a null is an Error that names it. `origin` begins the messages.
 WAYMARK_API std::string result_to_json(const RunResult& result);
 WAYMARK_API RunResult result_from_json(std::string_view text, std::string_view origin);
+
+// One evaluation as result.json has it under "last" and "best".
+WAYMARK_API Json evaluation_json(const Evaluation& evaluation);
 
 // <folder>/result.json, whole or not at all.
 WAYMARK_API void save_result(const std::filesystem::path& folder, const RunResult& result);

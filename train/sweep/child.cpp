@@ -2,16 +2,15 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "core/tensor/error.h"
-
-extern char** environ;
 
 namespace waymark::train {
 
@@ -19,19 +18,37 @@ Child::Child(const std::vector<std::string>& argv, const std::filesystem::path& 
   std::vector<char*> args;
   for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
   args.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-  posix_spawn_file_actions_adddup2(&files, 1, 2);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  // A group of its own: Ctrl-C reaches the sweep alone, which passes it on once.
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  const int error = posix_spawn(&pid_, args[0], &files, &attributes, args.data(), environ);
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
+  const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (out < 0) fail("sweep", "cannot write {}: {}", log.string(), std::strerror(errno));
+  const int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  int broken[2];  // tells an exec that failed from a program that did
+  if (in < 0 || pipe2(broken, O_CLOEXEC) != 0) {
+    close(out);
+    if (in >= 0) close(in);
+    fail("sweep", "cannot start {}: {}", argv[0], std::strerror(errno));
+  }
+  const pid_t parent = getpid();
+  pid_ = fork();
+  if (pid_ == 0) {  // only async-signal-safe calls until exec: other threads may hold locks
+    // A group of its own: Ctrl-C reaches the sweep alone, which passes it on once. And no child survives the sweep,
+    // however that ends.
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(143);
+    dup2(in, 0);
+    dup2(out, 1);
+    dup2(out, 2);
+    execv(args[0], args.data());
+    const int error = errno;
+    (void)!write(broken[1], &error, sizeof(error));
+    _exit(127);
+  }
+  close(in);
+  close(out);
+  close(broken[1]);
+  int error = pid_ < 0 ? errno : 0;
+  if (pid_ > 0 && read(broken[0], &error, sizeof(error)) == static_cast<ssize_t>(sizeof(error))) waitpid(pid_, nullptr, 0);
+  close(broken[0]);
   if (error) {
     pid_ = -1;
     fail("sweep", "cannot start {}: {}", argv[0], std::strerror(error));

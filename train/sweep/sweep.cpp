@@ -13,12 +13,13 @@
 #include "train/report/progress.h"
 #include "train/report/result.h"
 #include "train/sweep/child.h"
+#include "train/trainer/run_folder.h"
 
 namespace waymark::train {
 namespace fs = std::filesystem;
 namespace {
 
-enum class Action : u8 { skip, start, resume, leave, refuse };
+enum class Action : u8 { skip, start, resume, leave, refuse, elsewhere };
 
 struct Work {
   const SweepCell* cell;
@@ -31,6 +32,7 @@ struct Work {
 Action look(const fs::path& folder, const std::string& id, Rerun rerun, bool* again) {
   *again = false;
   if (!fs::exists(folder)) return Action::start;
+  if (is_locked(folder)) return Action::elsewhere;
   std::optional<RunResult> result;
   try {
     if (fs::exists(folder / "result.json")) result = load_result(folder / "result.json");
@@ -71,7 +73,9 @@ std::vector<Work> plan_work(const SweepCells& cells, const SweepOptions& o, Swee
     } else {
       run.folder = cell.config.name();
       w.action = look(w.folder, run.id, o.rerun, &w.again);
-      run.state = w.action == Action::skip ? "finished" : w.action == Action::leave ? "failed" : "planned";
+      run.state = w.action == Action::skip ? "finished" : w.action == Action::leave ? "failed"
+                  : w.action == Action::elsewhere ? "running" : "planned";
+      if (w.action == Action::elsewhere) run.reason = "another process works on it";
       if (w.action == Action::leave) {
         const RunResult r = load_result(w.folder / "result.json");
         run.reason = r.error.empty() ? std::string(name_of(r.status)) : r.error;
@@ -83,7 +87,7 @@ std::vector<Work> plan_work(const SweepCells& cells, const SweepOptions& o, Swee
   return out;
 }
 
-// The number of a step line "step 40/900 ..." that the child wrote last, or nothing.
+// The step of the last line of metrics.jsonl, or nothing.
 std::string last_step(const fs::path& metrics) {
   std::ifstream in(metrics, std::ios::binary);
   if (!in) return {};
@@ -122,6 +126,7 @@ SweepPreview preview_sweep(const SweepCells& cells, const SweepOptions& options)
       case Action::skip: p.actions.emplace_back("finished"); break;
       case Action::leave: p.actions.push_back("failed before (--rerun failed does it again): " + r.reason); break;
       case Action::refuse: p.actions.push_back("refused: " + r.reason); break;
+      case Action::elsewhere: p.actions.push_back("running: " + r.reason); break;
       case Action::resume: p.actions.emplace_back("to resume"); ++p.to_do; break;
       case Action::start: p.actions.emplace_back("to start"); ++p.to_do; break;
     }
@@ -219,7 +224,7 @@ SweepOutcome run_sweep(const SweepCells& cells, const SweepOptions& o) {
     outcome.finished += runs[i].state == "finished";
     outcome.failed += runs[i].state == "failed";
     outcome.refused += runs[i].state == "refused";
-    outcome.interrupted += runs[i].state == "interrupted" || runs[i].state == "planned";
+    outcome.interrupted += runs[i].state == "interrupted" || runs[i].state == "planned" || runs[i].state == "running";
     outcome.skipped += work[i].action == Action::skip;
     if (runs[i].state == "planned") runs[i].reason = "not started";
   }

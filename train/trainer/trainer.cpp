@@ -2,6 +2,8 @@
 
 #include "core/parallel/parallel.h"
 #include "core/tensor/allocator.h"
+#include "train/trainer/process_settings.h"
+#include "train/report/escape.h"
 #include "train/trainer/run.h"
 
 namespace waymark::train {
@@ -17,25 +19,6 @@ struct Callbacks final : RunSink {
   void on_eval(const EvalReport& r) override {
     if (eval) eval(r);
   }
-};
-
-// Process-wide settings of a run, put back at its end.
-class ProcessSettings {
- public:
-  explicit ProcessSettings(const Config& config) : threads_(num_threads()), dtype_(default_dtype()) {
-    if (!config.is_word("run.threads", "auto")) set_num_threads(static_cast<int>(config.integer("run.threads")));
-    set_default_dtype(config.text("run.precision") == "f64" ? kF64 : kF32);
-  }
-  ~ProcessSettings() {
-    set_num_threads(threads_);
-    set_default_dtype(dtype_);
-  }
-  ProcessSettings(const ProcessSettings&) = delete;
-  ProcessSettings& operator=(const ProcessSettings&) = delete;
-
- private:
-  int threads_;
-  DType dtype_;
 };
 
 }  // namespace
@@ -137,14 +120,8 @@ RunResult Run::run() {
 }
 
 std::string resume_command(const std::filesystem::path& folder) {
-  std::string quoted = "'";
-  for (const char c : folder.string()) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  quoted += "'";
-  const std::string plain = folder.string();
-  const bool simple = plain.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=") ==
-                          std::string::npos && !plain.empty() && plain[0] != '-';
-  const std::string name = simple ? plain : quoted;
-  return fmt::format("waymark train {}/config.toml --out {} --resume", name, name);
+  const std::string name = shell_quoted(folder.string());
+  return fmt::format("waymark train {} --out {} --resume", shell_quoted((folder / "config.toml").string()), name);
 }
 
 }  // namespace waymark::train
