@@ -96,7 +96,9 @@ template <class T> void compare(const Tensor& rows, i64 heads, i64 width, i64 co
 TEST_CASE("relative: values and sums equal plain loops") {
   std::mt19937_64 rng(1);
   for (const Pattern pattern : {Pattern::clipped, Pattern::zero, Pattern::gaps, Pattern::random})
-    for (const auto& [lq, lk, clip] : {std::tuple<i64, i64, i64>{1, 1, 0}, {1, 7, 2}, {9, 4, 3}, {13, 17, 5}, {20, 20, 40}, {6, 33, 0}}) {
+    for (const auto& sizes : {std::tuple<i64, i64, i64>{1, 1, 0}, {1, 7, 2}, {9, 4, 3}, {13, 17, 5}, {20, 20, 40}, {6, 33, 0}}) {
+      const auto [lq_, lk_, clip_] = sizes;
+      const i64 lq = lq_, lk = lk_, clip = clip_;  // clang < 16: lambdas cannot capture structured bindings
       CAPTURE(static_cast<int>(pattern));
       CAPTURE(lq);
       CAPTURE(lk);
