@@ -87,8 +87,9 @@ TEST_CASE("property 5: neutral parameters give none") {
   const Positions p = Positions::range(8);
   const Tensor expected = none.y(x, p);
   StateDict base = none->state_dict();
-  for (const auto& [spec, value] : {std::pair("huang-m1", 1.0), {"huang-m2", 1.0}, {"huang-m3", 1.0}, {"huang-m4", 0.0},
+  for (const auto& [name, value] : {std::pair("huang-m1", 1.0), {"huang-m2", 1.0}, {"huang-m3", 1.0}, {"huang-m4", 0.0},
                                     {"shaw", 0.0}, {"shaw(values=true)", 0.0}}) {
+    const char* const spec = name;  // clang < 16: lambdas cannot capture structured bindings
     CAPTURE(spec);
     const Rig rig(spec);
     CHECK(rig->load_state_dict(base, false).unexpected.empty());
@@ -113,8 +114,9 @@ TEST_CASE("property 6: saturation beyond the clip; larger tables; zero") {
     CHECK(largest_difference(near, rig.y(x, test::positions({0, 1, 2, 4, 5, 6}))) > 1e-9);
   }
   // A table with clip >= L-1 in the middle of a larger one.
-  for (const auto& [small, large] : {std::pair("shaw(clip=4)", "shaw(clip=6)"), {"huang-m2(clip=4)", "huang-m2(clip=6)"},
+  for (const auto& [narrower, large] : {std::pair("shaw(clip=4)", "shaw(clip=6)"), {"huang-m2(clip=4)", "huang-m2(clip=6)"},
                                      {"huang-m3(clip=4)", "huang-m3(clip=6)"}, {"huang-m4(clip=4)", "huang-m4(clip=6)"}}) {
+    const char* const small = narrower;
     CAPTURE(small);
     const Rig a(small), b(large);
     const Tensor table = a->position.named_parameters()[0].tensor, wide = b->position.named_parameters()[0].tensor;
