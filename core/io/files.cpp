@@ -181,8 +181,7 @@ std::string read_file(const fs::path& path, i64 limit) {
 
 void ByteSource::read(i64 offset, std::span<std::byte> to) const {
   if (offset < 0 || offset > size_ || static_cast<i64>(to.size()) > size_ - offset)
-    fail("", "cannot read {}: bytes {} to {} were asked for, it has {}", name_, offset,
-         offset + static_cast<i64>(to.size()), size_);
+    fail("", "cannot read {}: {} bytes from byte {} were asked for, it has {}", name_, to.size(), offset, size_);
   if (!to.empty()) get(offset, to);
 }
 
