@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -55,11 +56,16 @@ Action look(const fs::path& folder, const std::string& id, Rerun rerun, bool* ag
 
 std::vector<Work> plan_work(const SweepCells& cells, const SweepOptions& o, SweepPlan& plan) {
   std::vector<Work> out;
+  std::map<std::string, int> names;
+  for (const SweepCell& cell : cells.cells) ++names[cell.config.name()];
   for (const SweepCell& cell : cells.cells) {
-    Work w{.cell = &cell, .folder = o.out / cell.config.name()};
+    // A name that was written in the config is that of every cell: then the id tells the folders apart.
+    const std::string name = cell.config.name();
+    const std::string folder = names[name] > 1 ? name + "-" + cell.config.id() : name;
+    Work w{.cell = &cell, .folder = o.out / folder};
     PlannedRun run;
     run.id = cell.config.id();
-    run.name = cell.config.name();
+    run.name = name;
     run.seed = cell.config.integer("seed");
     for (const auto& [key, value] : cell.config.id_lines()) {
       run.config[key] = value;
@@ -71,7 +77,7 @@ std::vector<Work> plan_work(const SweepCells& cells, const SweepOptions& o, Swee
       run.state = "refused";
       run.reason = cell.refused;
     } else {
-      run.folder = cell.config.name();
+      run.folder = folder;
       w.action = look(w.folder, run.id, o.rerun, &w.again);
       run.state = w.action == Action::skip ? "finished" : w.action == Action::leave ? "failed"
                   : w.action == Action::elsewhere ? "running" : "planned";
@@ -151,7 +157,7 @@ SweepOutcome run_sweep(const SweepCells& cells, const SweepOptions& o) {
 
   const auto start = [&](size_t i) {
     const Work& w = work[i];
-    const fs::path config = o.out / "configs" / (runs[i].name + ".toml");
+    const fs::path config = o.out / "configs" / (runs[i].folder + ".toml");
     write_file_atomic(config, w.cell->config.to_toml());
     std::vector<std::string> argv = {program.string(), "train",      config.string(), "--out",
                                      w.folder.string(), "--threads", fmt::to_string(threads), "--progress", "plain"};
@@ -161,14 +167,14 @@ SweepOutcome run_sweep(const SweepCells& cells, const SweepOptions& o) {
     say(fmt::format("[{}/{}] {} {}", started, to_do, w.action == Action::resume ? "resume" : "start ", runs[i].name));
     runs[i].state = "running";
     save_plan(o.out, outcome.plan);
-    return Running{i, Child(argv, o.out / "logs" / (runs[i].name + ".log")), std::chrono::steady_clock::now()};
+    return Running{i, Child(argv, o.out / "logs" / (runs[i].folder + ".log")), std::chrono::steady_clock::now()};
   };
   const auto end = [&](const Running& r, int code) {
     PlannedRun& run = runs[r.index];
     run.state = code == 0 ? "finished" : code == 130 || code == 143 ? "interrupted" : "failed";
     run.reason.clear();
     if (run.state == "failed") {
-      run.reason = fmt::format("exit code {}, see logs/{}.log", code, run.name);
+      run.reason = fmt::format("exit code {}, see logs/{}.log", code, run.folder);
       try {
         const RunResult result = load_result(work[r.index].folder / "result.json");
         if (!result.error.empty()) run.reason = result.error;
@@ -181,6 +187,26 @@ SweepOutcome run_sweep(const SweepCells& cells, const SweepOptions& o) {
   };
 
   std::vector<Running> running;
+  // Runs that another process works on: waited for, and done here if it leaves them.
+  std::vector<size_t> elsewhere;
+  for (size_t i = 0; i < work.size(); ++i)
+    if (work[i].action == Action::elsewhere) elsewhere.push_back(i);
+  const auto take_over = [&](size_t i) {
+    Work& w = work[i];
+    w.action = look(w.folder, runs[i].id, Rerun::none, &w.again);
+    if (w.action == Action::elsewhere) return false;
+    runs[i].reason.clear();
+    if (w.action == Action::start || w.action == Action::resume) {
+      ++to_do;
+      running.push_back(start(i));
+      return true;
+    }
+    runs[i].state = w.action == Action::skip ? "finished" : "failed";
+    if (w.action == Action::leave) runs[i].reason = load_result(w.folder / "result.json").error;
+    save_plan(o.out, outcome.plan);
+    say(fmt::format("  {} {} by another process", runs[i].state, runs[i].name));
+    return true;
+  };
   size_t next = 0;
   int passed_on = 0;
   bool halt = false;
@@ -197,7 +223,11 @@ SweepOutcome run_sweep(const SweepCells& cells, const SweepOptions& o) {
       if (a == Action::start || a == Action::resume) running.push_back(start(next));
       ++next;
     }
-    if (running.empty()) break;
+    for (size_t i = 0; !halt && next == work.size() && static_cast<i64>(running.size()) < o.jobs && i < elsewhere.size();) {
+      if (take_over(elsewhere[i])) elsewhere.erase(elsewhere.begin() + static_cast<std::ptrdiff_t>(i));
+      else ++i;
+    }
+    if (running.empty() && (halt || elsewhere.empty())) break;
     for (size_t i = 0; i < running.size();) {
       if (const auto code = running[i].child.poll()) {
         end(running[i], *code);

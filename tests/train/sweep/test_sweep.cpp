@@ -6,6 +6,7 @@
 #include "tests/temporary_folder.h"
 #include "train/report/result.h"
 #include "train/sweep/sweep.h"
+#include "train/trainer/run_folder.h"
 
 using namespace waymark;
 using namespace waymark::train;
@@ -91,4 +92,41 @@ TEST_CASE_FIXTURE(Fixture, "a stopped sweep starts nothing new and says so") {
   CHECK(outcome.stopped);
   CHECK(outcome.interrupted == 3);
   CHECK(started() == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a name in the config does not put all runs into one folder") {
+  SweepCells cells;
+  for (int seed : {0, 1}) {
+    SweepCell c = cell("none", seed);
+    c.config = make_config({{"name", "same"}}, {[&] {
+                             const auto path = folder / fmt::format("{}.toml", seed);
+                             std::ofstream(path) << c.config.to_toml();
+                             return path.string();
+                           }()});
+    cells.cells.push_back(c);
+  }
+  const SweepOutcome outcome = run_sweep(cells, options());
+  CHECK(outcome.finished == 2);
+  CHECK(outcome.plan.runs[0].name == outcome.plan.runs[1].name);
+  CHECK(outcome.plan.runs[0].folder != outcome.plan.runs[1].folder);
+}
+
+// Two sweeps over one folder share runs by id.
+TEST_CASE_FIXTURE(Fixture, "a run that another process works on is waited for, and done if that leaves it") {
+  SweepCells cells;
+  cells.cells = {cell("none", 0), cell("none", 1)};
+  const auto held = folder / "sweep" / cells.cells[0].config.name();
+  std::filesystem::create_directories(held);
+  auto lock = std::make_unique<RunLock>(held);
+  SweepOptions o = options();
+  CHECK(preview_sweep(cells, o).to_do == 1);
+  o.line = [&](const std::string& text) {
+    lines.push_back(text);
+    if (text.find("finished " + cells.cells[1].config.name()) != std::string::npos) lock.reset();
+  };
+  const SweepOutcome outcome = run_sweep(cells, o);
+  CHECK(outcome.finished == 2);
+  CHECK(started() == 2);
+  REQUIRE(!lines.empty());
+  CHECK(lines.back().find(cells.cells[0].config.name()) != std::string::npos);
 }
