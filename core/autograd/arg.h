@@ -31,6 +31,24 @@ class Arg {
   bool rvalue_;
 };
 
+// A list of tensors as an argument: cat({a, b}), stack(list). Only ever a parameter, like Arg.
+class TensorList {
+ public:
+  TensorList(std::initializer_list<Tensor> list, Loc loc = Loc::here()) : list_(list.begin(), list.size()), loc_(loc) {}  // NOLINT
+  TensorList(const std::vector<Tensor>& list, Loc loc = Loc::here()) : list_(list), loc_(loc) {}                          // NOLINT
+  TensorList(std::span<const Tensor> list, Loc loc = Loc::here()) : list_(list), loc_(loc) {}                             // NOLINT
+  size_t size() const { return list_.size(); }
+  const Tensor& operator[](size_t i) const { return list_[i]; }
+  const Tensor* begin() const { return list_.data(); }
+  const Tensor* end() const { return list_.data() + list_.size(); }
+  std::span<const Tensor> span() const { return list_; }
+  Loc loc() const { return loc_; }
+
+ private:
+  std::span<const Tensor> list_;
+  Loc loc_;
+};
+
 // The tensor inputs of one recorded op, in the order of its edges.
 class Inputs {
  public:

@@ -5,7 +5,7 @@
 
 namespace waymark {
 
-// Where a view came from. An in-place change of either side is then seen by the other (specs: engine 4).
+// Where a view came from. An in-place change of either side is then seen by the other.
 struct ViewMeta {
   Intrusive<TensorImpl> base;      // never a view itself
   u32 base_epoch = 0;              // base's epoch with which this view's history is in step
@@ -38,8 +38,10 @@ inline AutogradMeta& ensure_meta(const Tensor& t) { return ensure_meta(t.impl())
 
 // Edge to this tensor: its node and slot, or the leaf itself, or nothing if it needs no gradient.
 WAYMARK_API Edge edge_of(const Tensor& t);
-// The same for a view whose base was changed in place since; core/ops sets it, because it records an op.
-WAYMARK_API void set_view_replay(Edge (*replay)(const Tensor& view));
+// Defined in core/ops/view_history.cpp, because they record ops: the new history of a view whose base was changed in
+// place; and that of the base after `writer` changed a view: the old base with the view's value in its window.
+Edge replay_view(const Tensor& view);
+void rebase_view(const Intrusive<Node>& writer, const Tensor& view);
 // For names in messages: "output of exp #3", "encoder.fc.weight", "a leaf".
 WAYMARK_API std::string describe(const Tensor& t);
 WAYMARK_API void set_name(const Tensor& t, std::string name);

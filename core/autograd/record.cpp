@@ -3,8 +3,6 @@
 namespace waymark {
 namespace {
 
-Edge (*view_replay)(const Tensor&) = nullptr;
-
 bool needs_grad(const Tensor& t) {
   if (!t.defined()) return false;
   const AutogradMeta* m = meta_of(t);
@@ -22,14 +20,12 @@ AutogradMeta& ensure_meta(TensorImpl* impl) {
   return *meta_of(impl);
 }
 
-void set_view_replay(Edge (*replay)(const Tensor&)) { view_replay = replay; }
-
 Edge edge_of(const Tensor& t) {
   AutogradMeta* m = meta_of(t);
   if (!m) return {};
-  if (m->view && view_replay) {
+  if (m->view) {
     const AutogradMeta* base = meta_of(m->view->base.get());
-    if (base && base->epoch != m->view->base_epoch) return view_replay(t);
+    if (base && base->epoch != m->view->base_epoch) return replay_view(t);
   }
   if (m->history.node) return m->history;
   if (m->requires_grad) return {nullptr, Intrusive<TensorImpl>(t.impl()), 0};
@@ -141,6 +137,11 @@ void wrote(const OpInfo& op, const Tensor& target, Loc loc) {
 
 void rebase(const Intrusive<Node>& node, const Tensor& target) {
   AutogradMeta& m = ensure_meta(target);
+  // The base first: its old history is an input of its new one. Its other views notice by the epoch.
+  if (m.view) {
+    rebase_view(node, target);
+    m.view->base_epoch = ensure_meta(m.view->base.get()).epoch;
+  }
   // Hooks that keep a gradient follow the tensor to its new history.
   m.history = Edge{node, nullptr, 0};
   if (m.cell) node->hooks_of(0).cell = m.cell;

@@ -1,4 +1,4 @@
-// Activations (specs: engine 2.3). Names, arguments and defaults are PyTorch's, and so are the derivatives at kinks
+// Activations. Names, arguments and defaults are PyTorch's, and so are the derivatives at kinks
 // (0 for relu, hardtanh and their kin). Float tensors only, except relu.
 #pragma once
 

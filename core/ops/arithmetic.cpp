@@ -2,6 +2,7 @@
 
 #include "core/ops/convert.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/functions.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
 
@@ -134,7 +135,11 @@ extern constexpr OpInfo kDiv{
     .schema = "div(Tensor input, Tensor other, *, str? rounding_mode=None) -> Tensor",
     .formula = "y = a/b", .rule = "da = g/b,  db = −g·y/b", .saves = {{"other", For{0, 1}}, {"output", For{1}}},
     .apply = [](OpCall& c) {
-      if (c.is_tensor("other")) c.result(div(c.tensor("input"), c.tensor("other")));
+      if (c.has("rounding_mode")) {
+        const std::string mode = c.word("rounding_mode");
+        if (c.is_tensor("other")) c.result(div(c.tensor("input"), c.tensor("other"), mode));
+        else c.result(div(c.tensor("input"), c.scalar("other"), mode));
+      } else if (c.is_tensor("other")) c.result(div(c.tensor("input"), c.tensor("other")));
       else c.result(div(c.tensor("input"), c.scalar("other")));
     }};
 

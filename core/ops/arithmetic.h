@@ -1,4 +1,4 @@
-// Arithmetic, comparison and selection of one or two tensors (specs: engine 2.4). Inputs broadcast.
+// Arithmetic, comparison and selection of one or two tensors. Inputs broadcast.
 #pragma once
 
 #include "core/autograd/arg.h"

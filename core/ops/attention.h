@@ -1,4 +1,4 @@
-// Scaled dot-product attention, composed of recorded ops (specs: engine 2.6).
+// Scaled dot-product attention, composed of recorded ops.
 #pragma once
 
 #include <optional>

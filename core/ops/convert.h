@@ -1,4 +1,4 @@
-// Conversions and copies (specs: engine 1.1, 1.4).
+// Conversions and copies.
 #pragma once
 
 #include "core/autograd/arg.h"

@@ -1,4 +1,4 @@
-// One-dimensional convolutions (specs: engine 2.10): y[n,o,t] = b_o + Σ_(c,k) w[o,c,k]·x[n,c,t·stride + k·dilation − pad].
+// One-dimensional convolutions: y[n,o,t] = b_o + Σ_(c,k) w[o,c,k]·x[n,c,t·stride + k·dilation − pad].
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Creation of tensors (specs: engine 2.2). Nothing here is differentiable.
+// Creation of tensors. Nothing here is differentiable.
 //
 //   zeros({2, 3})   zeros({2, 3}, kF64)   ones({2}, {.dtype = kI64})   tensor({{1, 2}, {3, 4}})   tensor(1.5)
 #pragma once
@@ -13,7 +13,7 @@ namespace waymark {
 struct TensorOptions {
   std::optional<DType> dtype{};        // unset: what the function says, mostly the default float
   bool requires_grad = false;          // float dtypes only
-  std::string_view stream = "user";    // of random numbers (specs: engine 10)
+  std::string_view stream = "user";    // of random numbers
 };
 
 [[nodiscard]] WAYMARK_API Tensor empty(const Shape& shape, const TensorOptions& options = {});

@@ -1,4 +1,4 @@
-// Dropout (specs: engine 2.6, 10). The mask is never stored: backward draws it again from its key.
+// Dropout. The mask is never stored: backward draws it again from its key.
 #pragma once
 
 #include <string_view>

@@ -196,6 +196,14 @@ void fill_into(const Tensor& target, const Scalar& v) {
   });
 }
 
+Tensor copy_before(const Tensor& x) {
+  Tensor old = make_empty_like(x, x.dtype());
+  copy_into(old, x);
+  Edge edge = edge_of(x);
+  if (edge.node) ensure_meta(old).history = std::move(edge);
+  return old;
+}
+
 Tensor history_before(const Tensor& x) {
   Tensor old = alias(x);
   Edge edge = edge_of(x);

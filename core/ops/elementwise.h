@@ -41,6 +41,8 @@ void fill_into(const Tensor& target, const Scalar& v);
 
 // x as it was, for the edge of an in-place op's node: an alias with x's history. (x itself will be its output.)
 Tensor history_before(const Tensor& x);
+// The same in memory of its own, for rules that read x as it was.
+Tensor copy_before(const Tensor& x);
 
 // Values by ops: nothing inside is recorded, neither in the graph nor by an observer.
 class Unrecorded {

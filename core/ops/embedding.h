@@ -1,4 +1,4 @@
-// Look-up of rows (specs: engine 2.6).
+// Look-up of rows.
 #pragma once
 
 #include "core/autograd/arg.h"

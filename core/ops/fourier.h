@@ -1,4 +1,4 @@
-// Discrete Fourier transforms (specs: engine 2.10). There is no complex dtype: complex tensors have a trailing axis of
+// Discrete Fourier transforms. There is no complex dtype: complex tensors have a trailing axis of
 // length 2 (re, im), which `dim` does not count. n: length along dim to which the input is cut or continued with zeros.
 // norm: "backward" (factors 1 and 1/n), "ortho" (1/√n both ways), "forward" (1/n and 1).
 #pragma once

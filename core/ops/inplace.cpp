@@ -87,18 +87,12 @@ const Tensor& mul_(const Tensor& x, Arg other) {
   check_defined("mul_", other);
   check_inplace("mul_", x, {other});
   check_target("mul_", x, promote(x, *other), other->shape(), other.loc());
-  // The rule for the operand reads x as it was, which is about to be overwritten.
-  const bool keep = grad_enabled() && edge_of(*other).wanted();
-  Tensor old = history_before(x);
-  if (keep) {
-    Tensor copy = contiguous_value(make_empty_like(x, x.dtype()));
-    copy_into(copy, x);
-    Edge edge = edge_of(x);
-    if (edge.node) ensure_meta(copy).history = std::move(edge);
-    old = copy;
-  }
+  // The rule for the operand reads x as it was, which is about to be overwritten; so is the operand, where it is x.
+  const bool same = overlap_of(x, *other) == Overlap::full, keep = grad_enabled() && edge_of(*other).wanted();
+  const Tensor old = keep || same ? copy_before(x) : history_before(x);
+  const Tensor b = same ? old : *other;
   binary_into("mul_", Binary::mul, x, x, *other);
-  record_inplace(kMulInplace, x, {Arg(old, other.loc()), other}, [&](Saver& s) {
+  record_inplace(kMulInplace, x, {Arg(old, other.loc()), Arg(b, other.loc())}, [&](Saver& s) {
     return [a = s.input(0, s.needs(1)), b = s.input(1, s.needs(0))](Tensor g, const Need& need) -> Grads {
       return {need[0] ? mul(g, *b) : Tensor(), need[1] ? mul(g, *a) : Tensor()};
     };
@@ -110,9 +104,10 @@ const Tensor& div_(const Tensor& x, Arg other) {
   check_defined("div_", other);
   check_inplace("div_", x, {other});
   check_target("div_", x, to_float(promote(x, *other)), other->shape(), other.loc());
-  const Tensor old = history_before(x);
+  const bool same = overlap_of(x, *other) == Overlap::full;
+  const Tensor old = same ? copy_before(x) : history_before(x), b = same ? old : *other;
   binary_into("div_", Binary::div, x, x, *other);
-  record_inplace(kDivInplace, x, {Arg(old, other.loc()), other}, [&](Saver& s) {
+  record_inplace(kDivInplace, x, {Arg(old, other.loc()), Arg(b, other.loc())}, [&](Saver& s) {
     return [b = s.input(1), y = s.output(0, s.needs(1))](Tensor g, const Need& need) -> Grads {
       const Tensor q = div(g, *b);
       return {need[0] ? q : Tensor(), need[1] ? neg(mul(q, *y)) : Tensor()};

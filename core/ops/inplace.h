@@ -1,4 +1,4 @@
-// In-place ops (specs: engine 4). They are const: they change what the handle points to. Each raises the version of the
+// In-place ops. They are const: they change what the handle points to. Each raises the version of the
 // storage, so that backward notices when a saved value was overwritten.
 #pragma once
 
@@ -17,6 +17,21 @@ WAYMARK_API const Tensor& div_(const Tensor& x, Scalar other, Loc loc = Loc::her
 WAYMARK_API const Tensor& fill_(const Tensor& x, Scalar value, Loc loc = Loc::here());
 WAYMARK_API const Tensor& zero_(const Tensor& x, Loc loc = Loc::here());
 WAYMARK_API const Tensor& copy_(const Tensor& x, Arg source);
+
+WAYMARK_API const Tensor& neg_(const Tensor& x, Loc loc = Loc::here());
+WAYMARK_API const Tensor& exp_(const Tensor& x, Loc loc = Loc::here());
+WAYMARK_API const Tensor& sqrt_(const Tensor& x, Loc loc = Loc::here());
+WAYMARK_API const Tensor& relu_(const Tensor& x, Loc loc = Loc::here());
+WAYMARK_API const Tensor& tanh_(const Tensor& x, Loc loc = Loc::here());
+WAYMARK_API const Tensor& sigmoid_(const Tensor& x, Loc loc = Loc::here());
+WAYMARK_API const Tensor& pow_(const Tensor& x, Scalar exponent, Loc loc = Loc::here());
+WAYMARK_API const Tensor& clamp_(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max, Loc loc = Loc::here());
+WAYMARK_API const Tensor& masked_fill_(const Tensor& x, Arg mask, Scalar value);
+WAYMARK_API const Tensor& lerp_(const Tensor& x, Arg end, Scalar weight);
+WAYMARK_API const Tensor& addcmul_(const Tensor& x, Arg a, Arg b, Scalar value = 1);
+WAYMARK_API const Tensor& addcdiv_(const Tensor& x, Arg a, Arg b, Scalar value = 1);
+// Cuts x's own history. A view cannot: use detach().
+WAYMARK_API const Tensor& detach_(const Tensor& x, Loc loc = Loc::here());
 
 inline const Tensor& operator+=(const Tensor& x, Arg other) { return add_(x, other); }
 inline const Tensor& operator-=(const Tensor& x, Arg other) { return sub_(x, other); }

@@ -1,4 +1,4 @@
-// Linear systems and matrix factors (specs: engine 2.7), batched over leading axes. All are computed in f64.
+// Linear systems and matrix factors, batched over leading axes. All are computed in f64.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Losses (specs: engine 2.6). reduction: "mean", "sum" or "none" (kl_div: also "batchmean").
+// Losses. reduction: "mean", "sum" or "none" (kl_div: also "batchmean").
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Matrix products (specs: engine 2.7). Operands must have one dtype: there is no silent conversion. An inner size of 0
+// Matrix products. Operands must have one dtype: there is no silent conversion. An inner size of 0
 // gives zeros. Transposed views are flags, not copies.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Vector norms (specs: engine 2.5).
+// Vector norms.
 #pragma once
 
 #include "core/autograd/arg.h"

@@ -1,4 +1,4 @@
-// Normalisation of rows (specs: engine 2.6, 9.2). The variance is taken of deviations whose own mean is removed, so that
+// Normalisation of rows. The variance is taken of deviations whose own mean is removed, so that
 // rows with a mean far above their deviation stay exact in f32. A constant row gives 0, not NaN, as long as eps > 0.
 #pragma once
 

@@ -4,6 +4,7 @@
 
 #include "core/ops/arithmetic.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/functions.h"
 
 namespace waymark {
 
@@ -114,6 +115,10 @@ extern constexpr OpInfo kClamp{
     .schema = "clamp(Tensor input, Scalar? min=None, Scalar? max=None) -> Tensor", .formula = "y = min(max(x, lo), hi)",
     .rule = "dx = g·[lo ≤ x ≤ hi]", .saves = {{"input", For{0}}}, .kinks = "x = min, x = max",
     .apply = [](OpCall& c) {
+      if (c.is_tensor("min") || c.is_tensor("max")) {
+        c.result(clamp(c.tensor("input"), c.optional_tensor("min"), c.optional_tensor("max")));
+        return;
+      }
       std::optional<Scalar> lo, hi;
       if (c.has("min")) lo = c.scalar("min");
       if (c.has("max")) hi = c.scalar("max");

@@ -1,4 +1,4 @@
-// Elementwise functions of one tensor (specs: engine 2.3). b8 and i64 inputs of exp, sqrt, ... give the default float.
+// Elementwise functions of one tensor. b8 and i64 inputs of exp, sqrt, ... give the default float.
 #pragma once
 
 #include "core/autograd/arg.h"

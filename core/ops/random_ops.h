@@ -1,4 +1,4 @@
-// Random tensors (specs: engine 2.11, 10). Every draw is a pure function of (seed, stream, draw number, coordinates of
+// Random tensors. Every draw is a pure function of (seed, stream, draw number, coordinates of
 // the element): growing a tensor changes no earlier element, nor does the number of threads. The stream of each call
 // is "user" unless said. No gradient flows to parameters of a distribution (bernoulli(p): zero).
 #pragma once

@@ -5,57 +5,27 @@
 #include "core/kernels/reduce.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/reduce_plan.h"
 #include "core/ops/shape.h"
 
 namespace waymark {
 
 using namespace ops;
 
-namespace {
-
-DType sum_dtype(DType t) { return is_float(t) ? t : kI64; }
-
-}  // namespace
-
 namespace ops {
 
-// Reduced axes last, contiguous; then one [outer, n] sum, or [n, inner] without a copy where they come first.
 Tensor sum_value(const Tensor& x, const std::vector<int>& dims, bool keepdim) {
-  Shape kept = x.shape();
-  std::vector<bool> reduced(static_cast<size_t>(x.dim()), false);
-  for (int d : dims) {
-    kept[d] = 1;
-    reduced[static_cast<size_t>(d)] = true;
-  }
-  Shape out_shape;
-  for (int i = 0; i < x.dim(); ++i)
-    if (!reduced[static_cast<size_t>(i)]) out_shape.push_back(x.shape()[i]);
-  Tensor y = make_empty(keepdim ? kept : out_shape, sum_dtype(x.dtype()));
-  if (dims.empty()) {
+  const DType t = is_float(x.dtype()) ? x.dtype() : kI64;
+  if (dims.empty()) {  // 0-d, or nothing to sum over
+    Tensor y = make_empty(x.shape(), t);
     copy_into(y, x);
     return y;
   }
-  // One run of neighbouring axes can be summed in place; anything else is permuted into that form first.
-  const bool run = dims.back() - dims.front() + 1 == static_cast<int>(dims.size());
-  i64 outer = 1, n = 1, inner = 1;
-  Tensor source = x;
-  if (run) {
-    for (int i = 0; i < x.dim(); ++i) (i < dims.front() ? outer : i > dims.back() ? inner : n) *= x.shape()[i];
-    source = contiguous_value(x);
-  } else {
-    Shape shape, strides;
-    for (int pass = 0; pass < 2; ++pass)
-      for (int i = 0; i < x.dim(); ++i)
-        if (reduced[static_cast<size_t>(i)] == (pass == 1)) {
-          shape.push_back(x.shape()[i]);
-          strides.push_back(x.strides()[i]);
-          (pass ? n : outer) *= x.shape()[i];
-        }
-    source = contiguous_value(alias(x, shape, strides, x.offset()));
-  }
+  const ReducePlan p = plan_reduce("sum", x, Dims(std::vector<i64>(dims.begin(), dims.end())), keepdim);
+  Tensor y = make_empty(p.out, t);
   visit_dtype(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::sum_axis(source.data<T>(), outer, n, inner, y.data<kernels::SumOf<T>>());
+    if (y.numel() > 0) kernels::sum_axis<T>(p.source.data<T>(), p.outer, p.n, p.inner, y.data<kernels::SumOf<T>>());
   });
   return y;
 }

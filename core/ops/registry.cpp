@@ -73,6 +73,58 @@
   X(kFloor)              \
   X(kCeil)               \
   X(kClamp)              \
+  /* functions */        \
+  X(kExp2)               \
+  X(kExpm1)              \
+  X(kLog2)               \
+  X(kLog10)              \
+  X(kLog1p)              \
+  X(kTan)                \
+  X(kAsin)               \
+  X(kAcos)               \
+  X(kAtan)               \
+  X(kSinh)               \
+  X(kCosh)               \
+  X(kAsinh)              \
+  X(kAcosh)              \
+  X(kAtanh)              \
+  X(kErfc)               \
+  X(kErfinv)             \
+  X(kLogit)              \
+  X(kNanToNum)           \
+  X(kPositive)           \
+  X(kTrunc)              \
+  X(kFrac)               \
+  X(kRound)              \
+  X(kIsinf)              \
+  X(kIsposinf)           \
+  X(kIsneginf)           \
+  X(kSignbit)            \
+  X(kAtan2)              \
+  X(kHypot)              \
+  X(kLogaddexp)          \
+  X(kXlogy)              \
+  X(kXlog1py)            \
+  X(kCopysign)           \
+  X(kFmax)               \
+  X(kFmin)               \
+  X(kRemainder)          \
+  X(kFmod)               \
+  X(kFloorDivide)        \
+  X(kDivRounded)         \
+  X(kHeaviside)          \
+  X(kBitwiseAnd)         \
+  X(kBitwiseOr)          \
+  X(kBitwiseXor)         \
+  X(kBitwiseNot)         \
+  X(kLeftShift)          \
+  X(kRightShift)         \
+  X(kLerp)               \
+  X(kAddcmul)            \
+  X(kAddcdiv)            \
+  X(kClampTensor)        \
+  X(kMaskedFillTensor)   \
+  X(kIsclose)            \
   /* select */           \
   X(kWhere)              \
   X(kMaskedFill)         \
@@ -85,6 +137,10 @@
   X(kSum)                \
   X(kMean)               \
   X(kSumToSize)          \
+  X(kNansum)             \
+  X(kNanmean)            \
+  X(kProd)               \
+  X(kLogsumexp)          \
   X(kExpandReduced)      \
   X(kNorm)               \
   /* shape */            \
@@ -94,7 +150,109 @@
   X(kExpand)             \
   X(kSlice)              \
   X(kSelect)             \
+  X(kDiagonal)           \
+  X(kUnfold)             \
+  X(kAsStrided)          \
+  X(kFlatten)            \
+  X(kTranspose)          \
+  X(kMT)                 \
+  X(kT)                  \
+  X(kSqueeze)            \
+  X(kUnsqueeze)          \
+  X(kNarrow)             \
+  X(kSwapaxes)           \
+  X(kMovedim)            \
+  X(kUnflatten)          \
+  X(kRavel)              \
+  X(kBroadcastTo)        \
+  X(kExpandAs)           \
   X(kEmbedWindow)        \
+  X(kReadWindow)         \
+  X(kWriteWindow)        \
+  /* join */             \
+  X(kCat)                \
+  X(kStack)              \
+  X(kHstack)             \
+  X(kVstack)             \
+  X(kSplit)              \
+  X(kChunk)              \
+  X(kTensorSplit)        \
+  X(kUnbind)             \
+  X(kMeshgrid)           \
+  /* rearrange */        \
+  X(kRepeat)             \
+  X(kTile)               \
+  X(kRepeatInterleave)   \
+  X(kRoll)               \
+  X(kFlip)               \
+  X(kRot90)              \
+  X(kPad)                \
+  X(kTril)               \
+  X(kTriu)               \
+  X(kDiag)               \
+  X(kDiagEmbed)          \
+  X(kTrace)              \
+  /* index */            \
+  X(kIndex)              \
+  X(kIndexPut)           \
+  X(kIndexPutInplace)    \
+  X(kIndexSelect)        \
+  X(kIndexAdd)           \
+  X(kIndexCopy)          \
+  X(kIndexFill)          \
+  X(kIndexAddInplace)    \
+  X(kIndexCopyInplace)   \
+  X(kIndexFillInplace)   \
+  X(kGather)             \
+  X(kTake)               \
+  X(kTakeAlongDim)       \
+  X(kScatter)            \
+  X(kScatterAdd)         \
+  X(kScatterInplace)     \
+  X(kScatterAddInplace)  \
+  X(kScatterReduce)      \
+  X(kMaskedSelect)       \
+  X(kMaskedScatter)      \
+  X(kNonzero)            \
+  X(kArgwhere)           \
+  /* extremes */         \
+  X(kAmax)               \
+  X(kAmin)               \
+  X(kMax)                \
+  X(kMin)                \
+  X(kAminmax)            \
+  X(kArgmax)             \
+  X(kArgmin)             \
+  /* counts */           \
+  X(kAll)                \
+  X(kAny)                \
+  X(kCountNonzero)       \
+  X(kBincount)           \
+  X(kHistc)              \
+  /* moments */          \
+  X(kVar)                \
+  X(kStd)                \
+  X(kVarMean)            \
+  X(kStdMean)            \
+  /* order */            \
+  X(kSort)               \
+  X(kArgsort)            \
+  X(kTopk)               \
+  X(kKthvalue)           \
+  X(kMedian)             \
+  X(kNanmedian)          \
+  X(kQuantile)           \
+  X(kUnique)             \
+  X(kSearchsorted)       \
+  X(kBucketize)          \
+  /* scan */             \
+  X(kLinearRecurrence)   \
+  X(kCumsum)             \
+  X(kCumprod)            \
+  X(kLogcumsumexp)       \
+  X(kCummax)             \
+  X(kCummin)             \
+  X(kDiff)               \
   /* matmul */           \
   X(kMatmul)             \
   X(kMm)                 \
@@ -180,6 +338,18 @@
   X(kMulInplace)         \
   X(kDivInplace)         \
   X(kFillInplace)        \
+  X(kNegInplace)         \
+  X(kExpInplace)         \
+  X(kSqrtInplace)        \
+  X(kReluInplace)        \
+  X(kTanhInplace)        \
+  X(kSigmoidInplace)     \
+  X(kPowInplace)         \
+  X(kClampInplace)       \
+  X(kMaskedFillInplace)  \
+  X(kLerpInplace)        \
+  X(kAddcmulInplace)     \
+  X(kAddcdivInplace)     \
   X(kCopyInplace)
 
 namespace waymark {

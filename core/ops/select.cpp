@@ -2,6 +2,8 @@
 #include "core/kernels/loops.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/functions.h"
+#include "core/ops/index.h"
 #include "core/ops/reduce.h"
 
 namespace waymark {
@@ -44,6 +46,11 @@ extern constexpr OpInfo kWhere{
     .schema = "where(Tensor condition, Tensor input, Tensor other) -> Tensor", .formula = "y = c ? a : b",
     .rule = "da = c ? g : 0,  db = c ? 0 : g", .saves = {{"condition", For{1, 2}}},
     .apply = [](OpCall& c) {
+      if (!c.has("input") && !c.has("other")) {  // positions, one tensor an axis
+        const std::vector<Tensor> list = where(c.tensor("condition"));
+        for (size_t i = 0; i < list.size(); ++i) c.result(std::to_string(i), list[i]);
+        return;
+      }
       if (!c.is_tensor("input")) c.result(where(c.tensor("condition"), c.scalar("input"), c.tensor("other")));
       else if (!c.is_tensor("other")) c.result(where(c.tensor("condition"), c.tensor("input"), c.scalar("other")));
       else c.result(where(c.tensor("condition"), c.tensor("input"), c.tensor("other")));
@@ -83,7 +90,8 @@ extern constexpr OpInfo kMaskedFill{
     .schema = "masked_fill(Tensor input, Tensor mask, Scalar value) -> Tensor", .formula = "y = m ? v : x",
     .rule = "dx = m ? 0 : g,  dv = Σ g at m", .saves = {{"mask", For{0}}},
     .apply = [](OpCall& c) {
-      c.result(masked_fill(c.tensor("input"), c.tensor("mask"), c.scalar("value")));
+      if (c.is_tensor("value")) c.result(masked_fill(c.tensor("input"), c.tensor("mask"), c.tensor("value")));
+      else c.result(masked_fill(c.tensor("input"), c.tensor("mask"), c.scalar("value")));
     }};
 
 Tensor masked_fill(Arg x, Arg mask, Scalar v) {

@@ -4,6 +4,7 @@
 
 #include "core/ops/convert.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/index_map.h"
 
 namespace waymark {
 
@@ -192,12 +193,33 @@ extern constexpr OpInfo kSelect{
     .schema = "select(Tensor input, int dim, int index) -> Tensor", .formula = "y = x[index]",
     .rule = "dx = 0 with g added at index", .saves = {{"shape", For{0}}}, .view = true,
     .apply = [](OpCall& c) { c.result(select(c.tensor("input"), c.integer("dim"), c.integer("index"))); }};
+extern constexpr OpInfo kDiagonal{
+    .name = "diagonal", .family = "shape", .doc = "a diagonal of two axes, as the last axis",
+    .schema = "diagonal(Tensor input, int offset=0, int dim1=0, int dim2=1) -> Tensor", .formula = "y[…, i] = x[…, i, i + offset]",
+    .rule = "dx = 0 with g added on the diagonal", .saves = {{"shape", For{0}}}, .view = true, .apply = [](OpCall& c) {
+      c.result(diagonal(c.tensor("input"), c.integer("offset", 0), c.integer("dim1", 0), c.integer("dim2", 1)));
+    }};
+extern constexpr OpInfo kUnfold{
+    .name = "unfold", .family = "shape", .doc = "sliding windows of one axis, as a new last axis",
+    .schema = "unfold(Tensor input, int dimension, int size, int step) -> Tensor", .formula = "y[…, i, …, k] = x[…, i·step + k, …]",
+    .rule = "dx = 0 with g added in the windows, which may overlap", .saves = {{"shape", For{0}}}, .view = true, .apply = [](OpCall& c) {
+      c.result(unfold(c.tensor("input"), c.integer("dimension"), c.integer("size"), c.integer("step")));
+    }};
 extern constexpr OpInfo kEmbedWindow{
     .name = "embed_window", .family = "shape", .doc = "zeros with a tensor in one window: the adjoint of slice and select",
     .schema = "embed_window(Tensor input, int[] size, Window window) -> Tensor", .formula = "y = 0 with x in the window",
     .rule = "dx = g in the window"};
 
 namespace ops {
+
+static const OpInfo& op_of(Window::Kind kind) {
+  switch (kind) {
+    case Window::Kind::select: return kSelect;
+    case Window::Kind::diagonal: return kDiagonal;
+    case Window::Kind::unfold: return kUnfold;
+    default: return kSlice;
+  }
+}
 
 Tensor window_of(const OpInfo& op, Arg x, const Window& w) {
   return record_view(op, w.of(*x), x, [&](Saver& s) {
@@ -225,7 +247,7 @@ Tensor embed_window(Arg x, const Shape& shape, const Window& w) {
   }
   return record(kEmbedWindow, std::move(y), {x}, [&](Saver&) {
     return [w](Tensor g, const Need&) -> Grads {
-      return {window_of(w.kind == Window::Kind::select ? kSelect : kSlice, g, w)};
+      return {window_of(op_of(w.kind), g, w)};
     };
   });
 }
@@ -237,13 +259,8 @@ Tensor slice(Arg x, i64 dim, i64 start, i64 stop, i64 step) {
   if (x->dim() == 0) fail_at(x.loc(), "slice", "a 0-d tensor has no axis to slice");
   if (step == 0 || step == INT64_MIN) fail_at(x.loc(), "slice", "step {} is not allowed", step);
   const int d = wrap_dim("slice", dim, x->dim());
-  const i64 n = x->shape()[d];
-  const i64 low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
-  const auto clamped = [&](i64 v, i64 open) { return v == kNoBound ? open : std::clamp(v < 0 ? v + n : v, low, high); };
-  const i64 a = clamped(start, step > 0 ? 0 : n - 1);
-  const i64 b = stop == kNoBound ? (step > 0 ? n : -1) : clamped(stop, 0);
-  const i64 length = step > 0 ? std::max<i64>(0, (b - a + step - 1) / step) : std::max<i64>(0, (a - b - step - 1) / -step);
-  return window_of(kSlice, x, {.kind = Window::Kind::slice, .dim = d, .start = length ? a : 0, .length = length, .step = step});
+  const SliceRange r = slice_range(Slice{start, stop, step}, x->shape()[d]);
+  return window_of(kSlice, x, {.kind = Window::Kind::slice, .dim = d, .start = r.start, .length = r.length, .step = step});
 }
 
 Tensor narrow(Arg x, i64 dim, i64 start, i64 length) {
@@ -263,6 +280,26 @@ Tensor select(Arg x, i64 dim, i64 index) {
   const i64 n = x->shape()[d];
   if (index < -n || index >= n) fail_at(x.loc(), "select", "index {} is outside [{}, {}) of axis {}", index, -n, n, d);
   return window_of(kSelect, x, {.kind = Window::Kind::select, .dim = d, .start = index < 0 ? index + n : index});
+}
+
+Tensor diagonal(Arg x, i64 offset, i64 dim1, i64 dim2) {
+  check_defined("diagonal", x);
+  if (x->dim() < 2) fail_at(x.loc(), "diagonal", "needs at least 2 axes, got {}", x->shape());
+  const int a = wrap_dim("diagonal", dim1, x->dim()), b = wrap_dim("diagonal", dim2, x->dim());
+  if (a == b) fail_at(x.loc(), "diagonal", "dim1 {} and dim2 {} are the same axis", dim1, dim2);
+  // Beyond the matrix there is nothing, however far.
+  const i64 near = std::clamp(offset, -x->shape()[a] - 1, x->shape()[b] + 1);
+  return window_of(kDiagonal, x, {.kind = Window::Kind::diagonal, .dim = a, .dim2 = b, .start = near});
+}
+
+Tensor unfold(Arg x, i64 dimension, i64 size, i64 step) {
+  check_defined("unfold", x);
+  if (x->dim() == 0) fail_at(x.loc(), "unfold", "a 0-d tensor has no axis to unfold");
+  const int d = wrap_dim("unfold", dimension, x->dim());
+  if (size < 0 || size > x->shape()[d])
+    fail_at(x.loc(), "unfold", "windows of {} do not fit into axis {} of extent {}", size, d, x->shape()[d]);
+  if (step <= 0) fail_at(x.loc(), "unfold", "the step must be positive, got {}", step);
+  return window_of(kUnfold, x, {.kind = Window::Kind::unfold, .dim = d, .length = size, .step = step});
 }
 
 }  // namespace waymark

@@ -1,4 +1,4 @@
-// Lengths, angles and distances of vectors (specs: engine 2.6, 2.7). Removable singularities have gradient 0.
+// Lengths, angles and distances of vectors. Removable singularities have gradient 0.
 #pragma once
 
 #include <string_view>

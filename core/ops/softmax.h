@@ -1,4 +1,4 @@
-// The softmax family (specs: engine 2.6). The largest entry of a slice is subtracted first. Slices of nothing but -inf,
+// The softmax family. The largest entry of a slice is subtracted first. Slices of nothing but -inf,
 // or with +inf or NaN, give NaN: use masked_softmax where places may be empty.
 #pragma once
 

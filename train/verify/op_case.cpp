@@ -109,7 +109,7 @@ void run_op_case(CaseContext& c) {
   std::vector<Tensor> roots;
   RunOptions run{.allow_unused = true};
   for (const auto& [key, t] : call.results) {
-    const std::string tail = call.results.size() == 1 || key == "output" ? "" : "." + key;
+    const std::string tail = call.results.size() == 1 && key == "output" ? "" : "." + key;
     if (c.has("output" + tail)) c.compare("output" + tail, t, true);
     if (c.has("grad_output" + tail)) {
       run.seeds.push_back(c.get("grad_output" + tail));
