@@ -31,6 +31,11 @@ bool OpCall::is_word(std::string_view name) const {
   const auto it = arguments_.find(name);
   return it != arguments_.end() && std::holds_alternative<std::string>(it->second);
 }
+bool OpCall::is_list(std::string_view name) const {
+  const auto it = arguments_.find(name);
+  if (it == arguments_.end()) return false;
+  return std::holds_alternative<std::vector<i64>>(it->second) || std::holds_alternative<std::vector<std::vector<i64>>>(it->second);
+}
 const Tensor& OpCall::tensor(std::string_view name) {
   const Argument& a = need(name, "tensor");
   if (const Tensor* t = std::get_if<Tensor>(&a)) return *t;

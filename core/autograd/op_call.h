@@ -27,6 +27,7 @@ class WAYMARK_API OpCall {
   bool has(std::string_view name) const;
   bool is_tensor(std::string_view name) const;
   bool is_word(std::string_view name) const;
+  bool is_list(std::string_view name) const;  // of numbers, or of lists
   const Tensor& tensor(std::string_view name);
   Tensor optional_tensor(std::string_view name);  // undefined if absent
   const std::vector<Tensor>& tensors(std::string_view name);

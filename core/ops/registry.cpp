@@ -332,6 +332,16 @@
   X(kLinalgQr)           \
   X(kLinalgSvd)          \
   X(kLinalgEigh)         \
+  /* pooling */          \
+  X(kAvgPool1d)          \
+  X(kAdaptiveAvgPool1d)  \
+  X(kInterpolate)        \
+  X(kMaxPool1d)          \
+  X(kWeightedWindows)    \
+  /* einsum */           \
+  X(kEinsum)             \
+  X(kTensordot)          \
+  X(kKron)               \
   /* inplace */          \
   X(kAddInplace)         \
   X(kSubInplace)         \
