@@ -4,11 +4,12 @@
 #include <atomic>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "core/kernels/blas.h"
-#include "core/kernels/clones.h"
-#include "core/kernels/gemm_small.h"
+#include "core/kernels/column_sums.h"
+#include "core/kernels/gemm_kernel.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel/parallel.h"
 #include "core/tensor/small_vector.h"
@@ -16,12 +17,48 @@
 namespace waymark::kernels {
 namespace {
 
-std::atomic<i64> calls{0}, flops_done{0};
+// What each thread has asked for: written by its thread alone, so that counting costs no locked instruction.
+struct Counters {
+  std::atomic<i64> calls{0}, flops{0};
+  Counters();
+  ~Counters();
+};
+struct AllCounters {
+  std::mutex mutex;
+  std::vector<const Counters*> threads;
+  i64 calls = 0, flops = 0;  // of threads that have ended
+};
+AllCounters& all_counters() {
+  static auto* const immortal = new AllCounters;
+  return *immortal;
+}
+Counters::Counters() {
+  AllCounters& all = all_counters();
+  const std::lock_guard lock(all.mutex);
+  all.threads.push_back(this);
+}
+Counters::~Counters() {
+  AllCounters& all = all_counters();
+  const std::lock_guard lock(all.mutex);
+  std::erase(all.threads, this);
+  all.calls += calls.load(std::memory_order_relaxed);
+  all.flops += flops.load(std::memory_order_relaxed);
+}
+thread_local Counters my_counters;
 
-// Books one request: multiply-add = 2.
+// Books requests; a multiply-add is two operations.
 void book(i64 count, i64 batch, i64 m, i64 n, i64 k) {
-  calls.fetch_add(count, std::memory_order_relaxed);
-  flops_done.fetch_add(2 * batch * m * n * k, std::memory_order_relaxed);
+  constexpr auto relaxed = std::memory_order_relaxed;
+  Counters& mine = my_counters;
+  mine.calls.store(mine.calls.load(relaxed) + count, relaxed);
+  mine.flops.store(mine.flops.load(relaxed) + 2 * batch * m * n * k, relaxed);
+}
+i64 total(i64 AllCounters::*ended, std::atomic<i64> Counters::*member) {
+  AllCounters& all = all_counters();
+  const std::lock_guard lock(all.mutex);
+  i64 sum = all.*ended;
+  for (const Counters* c : all.threads) sum += (c->*member).load(std::memory_order_relaxed);
+  return sum;
 }
 
 constexpr double kTaskFlops = 4e6;
@@ -30,6 +67,7 @@ constexpr i64 kMaxExtent = i64{1} << 30;  // what one BLAS call may have: its in
 
 i64 pieces(i64 n, i64 size) { return (n + size - 1) / size; }
 i64 round_up(i64 n, i64 multiple) { return pieces(n, multiple) * multiple; }
+double flops_of(i64 m, i64 n, i64 k) { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
 
 // An operand as BLAS takes it; data, row_stride and col_stride address its elements for sub-blocks.
 template <class T> struct Operand {
@@ -66,32 +104,32 @@ template <class T> void scale_c(i64 m, i64 n, T beta, T* c, i64 ldc) {
   }
 }
 
-WAYMARK_CLONES void add_row(i64 n, const float* x, float* y) {
-  for (i64 j = 0; j < n; ++j) y[j] += x[j];
-}
-WAYMARK_CLONES void add_row(i64 n, const double* x, double* y) {
-  for (i64 j = 0; j < n; ++j) y[j] += x[j];
-}
-
-// A product that BLAS computes: operands in its layouts, and how it is cut.
+// How a product is computed: by which kernel, from operands in which layout, cut into which tasks.
 template <class T> struct Plan {
   i64 m, n, k;
   T alpha, beta;
   Operand<T> a, b;
+  bool own;  // our kernel, or BLAS
   GemmCut cut;
   i64 row_pieces, column_pieces, inner_pieces;
 
-  Plan(i64 m_, i64 n_, i64 k_, T alpha_, T beta_)
-      : m(m_), n(n_), k(k_), alpha(alpha_), beta(beta_), cut(gemm_cut(m_, n_, k_)), row_pieces(pieces(m_, cut.rows)),
-        column_pieces(pieces(n_, cut.columns)), inner_pieces(pieces(k_, cut.inner)) {}
+  Plan(i64 m_, i64 n_, i64 k_, T alpha_, MatrixView<T> a_, MatrixView<T> b_, T beta_)
+      : m(m_), n(n_), k(k_), alpha(alpha_), beta(beta_), a{a_}, b{b_}, own(kernel_gemm_wins(m_, n_, k_, a_, b_)),
+        cut(gemm_cut(m_, n_, k_)), row_pieces(pieces(m_, cut.rows)), column_pieces(pieces(n_, cut.columns)),
+        inner_pieces(pieces(k_, cut.inner)) {}
 
   i64 tiles() const { return row_pieces * column_pieces; }
-  // Tile and inner block -> BLAS call; `out` is the place of C's tile in any matrix.
+  // One tile and one inner block of operands at a_data, b_data; `out` is the tile's place in any matrix.
   void run(i64 tile, i64 block, const T* a_data, const T* b_data, T beta_here, T* out, i64 ldc) const {
     const i64 i = tile / column_pieces * cut.rows, j = tile % column_pieces * cut.columns, p = block * cut.inner;
-    blas_gemm(a.transposed, b.transposed, std::min(cut.rows, m - i), std::min(cut.columns, n - j),
-              std::min(cut.inner, k - p), alpha, a_data + i * a.view.row_stride + p * a.view.col_stride, a.ld,
-              b_data + p * b.view.row_stride + j * b.view.col_stride, b.ld, beta_here, out, ldc);
+    const i64 rows = std::min(cut.rows, m - i), columns = std::min(cut.columns, n - j), inner = std::min(cut.inner, k - p);
+    const T* const from_a = a_data + i * a.view.row_stride + p * a.view.col_stride;
+    const T* const from_b = b_data + p * b.view.row_stride + j * b.view.col_stride;
+    if (own)
+      kernel_gemm(rows, columns, inner, alpha, MatrixView<T>{from_a, a.view.row_stride, a.view.col_stride},
+                  MatrixView<T>{from_b, b.view.row_stride, b.view.col_stride}, beta_here, out, ldc);
+    else
+      blas_gemm(a.transposed, b.transposed, rows, columns, inner, alpha, from_a, a.ld, from_b, b.ld, beta_here, out, ldc);
   }
   T* place(i64 tile, T* c, i64 ldc) const {
     return c + tile / column_pieces * cut.rows * ldc + tile % column_pieces * cut.columns;
@@ -105,38 +143,29 @@ template <class T> struct Prepared {
   i64 ldc;
   T* blocks = nullptr;  // inner blocks 1, 2, ...: m x n each, dense
   Scratch<T> a_copy, b_copy, block_memory;
-  enum class Kind { nothing, small, blas } kind = Kind::nothing;
+  i64 tasks = 0;
 
-  explicit Prepared(const Product<T>& q) : plan(q.m, q.n, q.k, q.alpha, q.beta), c(q.c), ldc(q.ldc) {
+  explicit Prepared(const Product<T>& q)
+      : plan(q.m, q.n, q.k, q.alpha, q.a, q.b, q.beta), c(q.c), ldc(q.m > 1 ? q.ldc : q.n) {
     if (q.m == 0 || q.n == 0) return;
     if (q.k == 0 || q.alpha == T(0)) {
-      scale_c(q.m, q.n, q.beta, q.c, q.ldc);
+      scale_c(q.m, q.n, q.beta, q.c, ldc);
       return;
     }
-    plan.a.view = q.a;
-    plan.b.view = q.b;
-    if (small_gemm_wins(q.m, q.n, q.k, q.a.col_stride == 1, q.b.col_stride == 1)) {
-      kind = Kind::small;
-      return;
+    tasks = plan.tiles() * plan.inner_pieces;
+    if (!plan.own) {
+      check_blas();
+      if (!blas_operand(q.m, q.k, q.a, &plan.a)) plan.a = copied(q.m, q.k, q.a, a_copy);
+      if (!blas_operand(q.k, q.n, q.b, &plan.b)) plan.b = copied(q.k, q.n, q.b, b_copy);
     }
-    check_blas();
-    kind = Kind::blas;
-    if (!blas_operand(q.m, q.k, q.a, &plan.a)) plan.a = copied(q.m, q.k, q.a, a_copy);
-    if (!blas_operand(q.k, q.n, q.b, &plan.b)) plan.b = copied(q.k, q.n, q.b, b_copy);
     if (plan.inner_pieces > 1) blocks = block_memory.allocate((plan.inner_pieces - 1) * q.m * q.n);
   }
-  i64 tasks() const {
-    return kind == Kind::nothing ? 0 : kind == Kind::small ? 1 : plan.tiles() * plan.inner_pieces;
-  }
   void run(i64 task) const {
-    if (kind == Kind::small)
-      return small_gemm(plan.m, plan.n, plan.k, plan.alpha, plan.a.view, plan.b.view, plan.beta, c, ldc);
     const i64 tile = task % plan.tiles(), block = task / plan.tiles();
-    if (block == 0) plan.run(tile, 0, plan.a.view.data, plan.b.view.data, plan.beta, plan.place(tile, c, ldc), ldc);
-    else {
-      T* const matrix = blocks + (block - 1) * plan.m * plan.n;
-      plan.run(tile, block, plan.a.view.data, plan.b.view.data, T(0), plan.place(tile, matrix, plan.n), plan.n);
-    }
+    const T *const a = plan.a.view.data, *const b = plan.b.view.data;
+    if (block == 0) return plan.run(tile, 0, a, b, plan.beta, plan.place(tile, c, ldc), ldc);
+    T* const matrix = blocks + (block - 1) * plan.m * plan.n;
+    plan.run(tile, block, a, b, T(0), plan.place(tile, matrix, plan.n), plan.n);
   }
   void add_blocks() const {
     if (!blocks) return;
@@ -144,7 +173,7 @@ template <class T> struct Prepared {
     parallel_for(plan.m, grain, [&](i64 begin, i64 end) {
       for (i64 i = begin; i < end; ++i)
         for (i64 block = 1; block < plan.inner_pieces; ++block)
-          add_row(plan.n, blocks + ((block - 1) * plan.m + i) * plan.n, c + i * ldc);
+          add_columns(plan.n, blocks + ((block - 1) * plan.m + i) * plan.n, c + i * ldc);
     });
   }
 
@@ -215,11 +244,11 @@ Operand<T> copy_batch(Axes& axes, i64 BatchAxis::*step, i64 rows, i64 cols, Matr
 
 }  // namespace
 
-i64 gemm_calls() { return calls.load(std::memory_order_relaxed); }
-i64 gemm_flops() { return flops_done.load(std::memory_order_relaxed); }
+i64 gemm_calls() { return total(&AllCounters::calls, &Counters::calls); }
+i64 gemm_flops() { return total(&AllCounters::flops, &Counters::flops); }
 
 GemmCut gemm_cut(i64 m, i64 n, i64 k) {
-  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const double flops = flops_of(m, n, k);
   const i64 want = std::clamp(static_cast<i64>(std::min(flops / kTaskFlops, 1e3)), i64{1}, kMaxTasks);
   // Smaller tiles make BLAS pack its operands more often. Measured (512^3, AVX-512): a tile of r x c costs about
   // 18/r + 8.5/c of the product's time; what cutting adds must stay below 5 %.
@@ -253,14 +282,14 @@ template <class T> void gemm_many(std::span<const Product<T>> products) {
   for (const Product<T>& q : products) book(1, 1, q.m, q.n, q.k);
   if (products.size() == 1) {
     const Prepared<T> p(products[0]);
-    parallel_tasks(p.tasks(), [&](i64 task) { p.run(task); });
+    parallel_tasks(p.tasks, [&](i64 task) { p.run(task); });
     return p.add_blocks();
   }
   std::vector<std::unique_ptr<Prepared<T>>> list;
   std::vector<i64> first{0};  // of each product's tasks
   for (const Product<T>& q : products) {
     list.push_back(std::make_unique<Prepared<T>>(q));
-    first.push_back(first.back() + list.back()->tasks());
+    first.push_back(first.back() + list.back()->tasks);
   }
   parallel_tasks(first.back(), [&](i64 task) {
     const auto at = static_cast<size_t>(std::upper_bound(first.begin(), first.end(), task) - first.begin() - 1);
@@ -271,61 +300,59 @@ template <class T> void gemm_many(std::span<const Product<T>> products) {
 
 template <class T>
 void gemm(i64 m, i64 n, i64 k, T alpha, MatrixView<T> a, MatrixView<T> b, T beta, T* c, i64 ldc) {
-  if (m > 0 && n > 0 && k > 0 && small_gemm_wins(m, n, k, a.col_stride == 1, b.col_stride == 1) && alpha != T(0)) {
+  // One task needs no plan.
+  if (m > 0 && n > 0 && k > 0 && alpha != T(0) && flops_of(m, n, k) < 2 * kTaskFlops && kernel_gemm_wins(m, n, k, a, b)) {
     book(1, 1, m, n, k);
-    return small_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+    return kernel_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   }
-  const Product<T> product{m, n, k, alpha, a, b, beta, c, m > 1 ? ldc : std::max<i64>(1, n)};
+  const Product<T> product{m, n, k, alpha, a, b, beta, c, ldc};
   gemm_many(std::span<const Product<T>>(&product, 1));
 }
 
 template <class T>
 void bmm(std::span<const BatchAxis> axes, i64 m, i64 n, i64 k, T alpha, MatrixView<T> a, MatrixView<T> b, T beta, T* c,
          i64 ldc) {
+  Axes steps;
   i64 batch = 1;
-  for (const BatchAxis& x : axes) batch *= x.extent;
+  for (const BatchAxis& x : axes) {
+    steps.push_back(x);
+    batch *= x.extent;
+  }
   book(1, batch, m, n, k);
   if (batch == 0 || m == 0 || n == 0) return;
   if (m == 1) ldc = n;
   const bool empty = k == 0 || alpha == T(0);
-  const bool small = !empty && small_gemm_wins(m, n, k, a.col_stride == 1, b.col_stride == 1);
-  Axes steps;
-  for (const BatchAxis& x : axes) steps.push_back(x);
-  Plan<T> plan(m, n, k, alpha, beta);
-  plan.a.view = a;
-  plan.b.view = b;
+  Plan<T> plan(m, n, k, alpha, a, b, beta);
   Scratch<T> a_copy, b_copy;
-  if (!empty && !small) {
+  if (!empty && !plan.own) {
     check_blas();
     if (!blas_operand(m, k, a, &plan.a)) plan.a = copy_batch(steps, &BatchAxis::a, m, k, a, a_copy);
     if (!blas_operand(k, n, b, &plan.b)) plan.b = copy_batch(steps, &BatchAxis::b, k, n, b, b_copy);
   }
   // One task: `group` whole products, or one tile of a product that is cut, with its inner blocks in order.
-  const i64 tiles = empty || small ? 1 : plan.tiles();
-  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::max<i64>(1, k));
-  const i64 group = tiles > 1 ? 1 : std::clamp(static_cast<i64>(kTaskFlops / flops), i64{1}, batch);
+  const i64 tiles = empty ? 1 : plan.tiles();
+  const i64 group =
+      tiles > 1 ? 1 : std::clamp(static_cast<i64>(kTaskFlops / flops_of(m, n, std::max<i64>(1, k))), i64{1}, batch);
   parallel_tasks(pieces(batch, group) * tiles, [&](i64 task) {
     const i64 begin = task / tiles * group, end = std::min(batch, begin + group), tile = task % tiles;
     Scratch<T> memory;
-    const bool adds = !empty && !small && plan.inner_pieces > 1;
+    const bool adds = !empty && plan.inner_pieces > 1;
     T* const sum = adds ? memory.allocate(plan.cut.rows * plan.cut.columns) : nullptr;
     BatchIndex at({steps.begin(), steps.size()}, begin);
     for (i64 i = begin; i < end; ++i, at.next()) {
       T* const to = c + at.c;
-      const T *const x = plan.a.view.data + at.a, *const y = plan.b.view.data + at.b;
-      if (empty) scale_c(m, n, beta, to, ldc);
-      else if (small) {
-        const MatrixView<T> ax{x, a.row_stride, a.col_stride}, by{y, b.row_stride, b.col_stride};
-        small_gemm(m, n, k, alpha, ax, by, beta, to, ldc);
-      } else {
-        T* const place = plan.place(tile, to, ldc);
-        plan.run(tile, 0, x, y, beta, place, ldc);
-        for (i64 block = 1; block < plan.inner_pieces; ++block) {
-          plan.run(tile, block, x, y, T(0), sum, plan.cut.columns);
-          const i64 rows = std::min(plan.cut.rows, m - tile / plan.column_pieces * plan.cut.rows);
-          const i64 columns = std::min(plan.cut.columns, n - tile % plan.column_pieces * plan.cut.columns);
-          for (i64 r = 0; r < rows; ++r) add_row(columns, sum + r * plan.cut.columns, place + r * ldc);
-        }
+      if (empty) {
+        scale_c(m, n, beta, to, ldc);
+        continue;
+      }
+      const T *const from_a = plan.a.view.data + at.a, *const from_b = plan.b.view.data + at.b;
+      T* const place = plan.place(tile, to, ldc);
+      plan.run(tile, 0, from_a, from_b, beta, place, ldc);
+      for (i64 block = 1; block < plan.inner_pieces; ++block) {
+        plan.run(tile, block, from_a, from_b, T(0), sum, plan.cut.columns);
+        const i64 rows = std::min(plan.cut.rows, m - tile / plan.column_pieces * plan.cut.rows);
+        const i64 columns = std::min(plan.cut.columns, n - tile % plan.column_pieces * plan.cut.columns);
+        for (i64 r = 0; r < rows; ++r) add_columns(columns, sum + r * plan.cut.columns, place + r * ldc);
       }
     }
   });

@@ -5,7 +5,7 @@
 // * beta = 0 never reads C (it may be NaN); k = 0 or alpha = 0 never reads A and B; nothing of extent 0 reaches BLAS.
 // * Large products are cut into tasks by (m, n, k) alone, so the result has the same bits for any number of threads,
 //   and a product in a batch has the bits it has alone (engine.md 11.2).
-// * Small products run in register kernels of our own (gemm_small.h).
+// * Products for which our own kernel is measured to be faster run in it (gemm_kernel.h).
 #pragma once
 
 #include <span>

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/kernels/blas.h"
+#include "core/kernels/gemm_kernel.h"
 #include "core/tensor/error.h"
 #include "tests/core/kernels/kernel_test.h"
 #include "tests/test_level.h"
@@ -112,6 +113,59 @@ TEST_CASE("C22_C23_gemm_all_layouts_and_odd_sizes") {
   check_product<float>(515, 260, 70, Stride::row, Stride::column, 1, 0);
   check_product<float>(130, 129, 1300, Stride::column, Stride::row, 1, 1);
   check_product<double>(130, 129, 1300, Stride::row, Stride::row, 0.5, 0);
+  check_product<float>(1030, 40, 300, Stride::column, Stride::row, 1, 0.5);  // far columns of A: BLAS
+}
+
+TEST_CASE("kernel_gemm: every version for an instruction set that this CPU has, all layouts") {
+  for (int level : {1, 3, 4, 0}) {
+    if (!set_kernel_gemm_level(level)) continue;
+    CAPTURE(level);
+    const auto check = [&]<class T>(T, i64 m, i64 n, i64 k, Stride la, Stride lb, double alpha, double beta) {
+      const Stored<T> a(m, k, la, 1), b(k, n, lb, 2);
+      const i64 ldc = n + 3;
+      std::vector<T> c = numbers<T>(m * ldc, 3);
+      if (beta == 0) std::fill(c.begin(), c.end(), std::numeric_limits<T>::quiet_NaN());
+      const std::vector<T> before = c;
+      kernel_gemm(m, n, k, static_cast<T>(alpha), a.view, b.view, static_cast<T>(beta), c.data(), ldc);
+      const double limit = std::is_same_v<T, float> ? 1e-6 : 1e-14;
+      CAPTURE(m);
+      CAPTURE(n);
+      CAPTURE(k);
+      CHECK(worst_error<T>(m, n, k, alpha, a.view, b.view, beta, before.data(), c.data(), ldc) <= limit);
+      int touched = 0;
+      for (i64 i = 0; i < m; ++i)
+        for (i64 j = n; j < ldc; ++j) {
+          const T x = c[static_cast<size_t>(i * ldc + j)], y = before[static_cast<size_t>(i * ldc + j)];
+          touched += !(x == y || (x != x && y != y));
+        }
+      CHECK(touched == 0);
+    };
+    for (i64 m : {1, 3, 4, 7, 15, 16, 31})
+      for (i64 n : {1, 2, 3, 4, 5, 6, 8, 11, 12, 15, 16, 23, 32, 33, 47, 65})
+        for (Stride lb : {Stride::row, Stride::column, Stride::strided}) {
+          check(float{}, m, n, 9, Stride::row, lb, 1, 0);
+          check(double{}, m, n, 5, Stride::column, lb, -2, 0.5);
+        }
+    for (Stride la : kStrides)
+      for (Stride lb : kStrides) check(float{}, 19, 37, 6, la, lb, 1, 1);
+    check(float{}, 150, 70, 530, Stride::row, Stride::row, 1, 0);       // packed, three inner blocks
+    check(float{}, 530, 17, 300, Stride::column, Stride::column, 1, 1);  // two blocks of rows
+    check(double{}, 40, 70, 600, Stride::row, Stride::row_padded, 1, 0);
+    check(float{}, 40, 600, 20, Stride::row, Stride::row, 1, 0);         // far rows of B
+  }
+  CHECK(set_kernel_gemm_level(0));
+}
+
+TEST_CASE("kernel_gemm reads nothing outside its operands") {
+  // Allocations of exactly the size: the address sanitizer sees any step beyond.
+  for (i64 n : {1, 5, 13, 16, 29, 40}) {
+    const std::vector<float> a = numbers<float>(21 * 7, 1), b = numbers<float>(7 * n, 2);
+    std::vector<float> c(static_cast<size_t>(21 * n));
+    kernel_gemm(21, n, 7, 1.0f, {a.data(), 7, 1}, {b.data(), n, 1}, 0.0f, c.data(), n);
+    CHECK(worst_error<float>(21, n, 7, 1, {a.data(), 7, 1}, {b.data(), n, 1}, 0, nullptr, c.data(), n) < 1e-6);
+    kernel_gemm(21, n, 7, 1.0f, {a.data(), 1, 21}, {b.data(), 1, 7}, 0.0f, c.data(), n);
+    CHECK(worst_error<float>(21, n, 7, 1, {a.data(), 1, 21}, {b.data(), 1, 7}, 0, nullptr, c.data(), n) < 1e-6);
+  }
 }
 
 TEST_CASE("C23_gemm_meaningless_strides") {
