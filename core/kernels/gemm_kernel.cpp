@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <utility>
 
 #include "core/kernels/clones.h"
 #include "core/kernels/lanes.h"
@@ -71,13 +70,6 @@ WAYMARK_INLINE void store(const Panel<T>& panel, T* to, const Vector& v) {
     if constexpr (kWidth > 2) store_piece<2>(panel.columns, to, from);
     store_piece<1>(panel.columns, to, from);
   }
-}
-
-// f(0), ..., f(n - 1) with constant indices: arrays indexed by them are registers to the compiler, not memory.
-template <int kCount, class F> WAYMARK_INLINE void unroll(F f) {
-  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) WAYMARK_BODY {
-    (f(std::integral_constant<int, kIndex>{}), ...);
-  }(std::make_integer_sequence<int, kCount>{});
 }
 
 // kRows rows of C from row i on, kVectors x kWidth columns. k >= 1.

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
+#include <utility>
 
 #include "core/kernels/vmath.h"
 
@@ -45,26 +47,39 @@ template <class T> WAYMARK_INLINE T fold_max(T* lane) {
   return fold_lanes(lane, [](auto& a, const auto& b) WAYMARK_BODY { a = a > b ? a : b; });
 }
 
-// f(i) -> std::array<T, N>: N sums over the same elements at once.
+// f(0), ..., f(n - 1) with constant indices: arrays indexed by them are registers to the compiler, not memory.
+template <int kCount, class F> WAYMARK_INLINE void unroll(F f) {
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) WAYMARK_BODY {
+    (f(std::integral_constant<int, kIndex>{}), ...);
+  }(std::make_integer_sequence<int, kCount>{});
+}
+
+// What is summed: f(i) -> std::array<T, 1>, or f(i, q) -> T for N sums over the same elements at once, q a constant
+// index. (Several terms in one array would keep g++ 12 from vectorising.)
 template <class T, size_t N> using Terms = std::array<T, N>;
+template <class T, int kTerm, class F> WAYMARK_INLINE T term_of(F& f, i64 i) {
+  if constexpr (std::is_invocable_v<F&, i64, std::integral_constant<int, kTerm>>)
+    return f(i, std::integral_constant<int, kTerm>{});
+  else
+    return f(i)[0];
+}
 
 // Lane sums of at most 256 elements.
 template <size_t N, class T, class F> WAYMARK_INLINE void sum_block(i64 begin, i64 end, F f, T (&lane)[N][kLanes]) {
+  static_assert(N == 1 || std::is_invocable_v<F&, i64, std::integral_constant<int, 0>>);
   for (size_t q = 0; q < N; ++q)
     for (int j = 0; j < kLanes; ++j) lane[q][j] = T(0);
   i64 i = begin;
   for (; i + kLanes <= end; i += kLanes) {
+    unroll<static_cast<int>(N)>([&](auto q) WAYMARK_BODY {
 #pragma omp simd
-    for (int j = 0; j < kLanes; ++j) {
-      const Terms<T, N> v = f(i + j);
-      for (size_t q = 0; q < N; ++q) lane[q][j] += v[q];
-    }
+      for (int j = 0; j < kLanes; ++j) lane[q()][j] += term_of<T, q()>(f, i + j);
+    });
   }
   const int rest = static_cast<int>(end - i);
-  for (int j = 0; j < rest; ++j) {
-    const Terms<T, N> v = f(i + j);
-    for (size_t q = 0; q < N; ++q) lane[q][j] += v[q];
-  }
+  unroll<static_cast<int>(N)>([&](auto q) WAYMARK_BODY {
+    for (int j = 0; j < rest; ++j) lane[q()][j] += term_of<T, q()>(f, i + j);
+  });
 }
 
 // At most 4,096 elements.

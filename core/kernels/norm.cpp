@@ -15,9 +15,9 @@ template <class T> WAYMARK_CLONES RowMoments<T> layer_norm_row(const T* x, const
   const T count = static_cast<T>(n);
   const T mean = sum_terms<1, T>(n, [&](i64 i) WAYMARK_BODY { return Terms<T, 1>{x[i]}; })[0] / count;
   // Deviations from the computed mean; their own mean is what its rounding lost.
-  const Terms<T, 2> sums = sum_terms<2, T>(n, [&](i64 i) WAYMARK_BODY {
+  const Terms<T, 2> sums = sum_terms<2, T>(n, [&](i64 i, auto q) WAYMARK_BODY {
     const T d = x[i] - mean;
-    return Terms<T, 2>{d, d * d};
+    return q() == 0 ? d : d * d;
   });
   const T shift = sums[0] / count;
   const T variance = sums[1] / count - shift * shift;
@@ -40,9 +40,9 @@ template <class T> WAYMARK_CLONES RowMoments<T> layer_norm_row(const T* x, const
 template <bool kWeight, class T>
 WAYMARK_INLINE void layer_norm_dx_body(const T* x, const T* w, RowMoments<T> m, const T* g, T* dx, i64 n) {
   const T count = static_cast<T>(n);
-  const Terms<T, 2> sums = sum_terms<2, T>(n, [&](i64 i) WAYMARK_BODY {
+  const Terms<T, 2> sums = sum_terms<2, T>(n, [&](i64 i, auto q) WAYMARK_BODY {
     const T gw = kWeight ? g[i] * w[i] : g[i];
-    return Terms<T, 2>{gw, gw * (((x[i] - m.mean) - m.shift) * m.inverse)};
+    return q() == 0 ? gw : gw * (((x[i] - m.mean) - m.shift) * m.inverse);
   });
   const T mean_g = sums[0] / count, mean_gx = sums[1] / count;
 #pragma omp simd

@@ -112,9 +112,9 @@ template <class T> WAYMARK_CLONES T dot_chunk(const T* a, const T* b, i64 n) {
   return sum_chunk<1, T>(0, n, [&](i64 i) WAYMARK_BODY { return Terms<T, 1>{a[i] * b[i]}; })[0];
 }
 template <class T> WAYMARK_CLONES Terms<T, 2> deviation_chunk(const T* x, T mean, i64 n) {
-  return sum_chunk<2, T>(0, n, [&](i64 i) WAYMARK_BODY {
+  return sum_chunk<2, T>(0, n, [&](i64 i, auto q) WAYMARK_BODY {
     const T d = x[i] - mean;
-    return Terms<T, 2>{d, d * d};
+    return q() == 0 ? d : d * d;
   });
 }
 // sum[0, columns) += d, sum[columns, 2 columns) += d^2
