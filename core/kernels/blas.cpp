@@ -76,8 +76,9 @@ template <class T> void check_case(const Case& c, bool ta, bool tb, bool accumul
       const double error = std::fabs(static_cast<double>(got) - want);
       if (!(error <= tolerance * (1.5 * scale[jj] + (accumulate ? 1.0 : 0.0))))
         fail("blas",
-             "the self-check failed: {} product [{}, {}] x [{}, {}] (transposed: {}, {}; beta = {}) gives {} instead of "
-             "{} at [{}, {}], with OpenBLAS core {} ({}); try another core: set OPENBLAS_CORETYPE, for example to Haswell",
+             "the self-check failed: {} product [{}, {}] x [{}, {}] (transposed: {}, {}; beta = {}) gives {} "
+             "instead of {} at [{}, {}], with OpenBLAS core {} ({}); try another core: set OPENBLAS_CORETYPE, for "
+             "example to Haswell",
              std::is_same_v<T, float> ? "f32" : "f64", c.m, c.k, c.k, c.n, ta, tb, static_cast<double>(beta),
              static_cast<double>(got), want, i, j, blas_core_name(), blas_config());
     }

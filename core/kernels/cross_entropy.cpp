@@ -74,8 +74,8 @@ void cross_entropy(const CrossEntropy<T>& c, const T* x, T* loss, RowLogSum<T>* 
 }
 
 template <class T>
-void cross_entropy_backward(const CrossEntropy<T>& c, const T* x, const RowLogSum<T>* sums, const T* g, i64 g_step, T factor,
-                            T* dx, i64 rows) {
+void cross_entropy_backward(const CrossEntropy<T>& c, const T* x, const RowLogSum<T>* sums, const T* g, i64 g_step,
+                            T factor, T* dx, i64 rows) {
   const i64 n = c.classes;
   const T all = c.smoothing != T(0) ? sum_of_weights(c) : T(0), spread = c.smoothing / static_cast<T>(n);
   parallel_for(rows, rows_per_chunk(n), [&](i64 begin, i64 end) {
@@ -100,7 +100,8 @@ void cross_entropy_backward(const CrossEntropy<T>& c, const T* x, const RowLogSu
 
 #define WAYMARK_CROSS_ENTROPY(T)                                                                              \
   template void cross_entropy<T>(const CrossEntropy<T>&, const T*, T*, RowLogSum<T>*, i64);                   \
-  template void cross_entropy_backward<T>(const CrossEntropy<T>&, const T*, const RowLogSum<T>*, const T*, i64, T, T*, i64);
+  template void cross_entropy_backward<T>(const CrossEntropy<T>&, const T*, const RowLogSum<T>*, const T*, i64, T, T*,  \
+                                          i64);
 WAYMARK_CROSS_ENTROPY(float)
 WAYMARK_CROSS_ENTROPY(double)
 

@@ -28,7 +28,7 @@ void cross_entropy(const CrossEntropy<T>& c, const T* x, T* loss, RowLogSum<T>* 
 // dx = scale [(1 - s) w_t (p - e_t) + (s / C) (p sum w - w)], scale = g[row * g_step]: the gradient of the row's loss
 // (g_step 0: the same for all rows, as after a mean) times `factor`.
 template <class T>
-void cross_entropy_backward(const CrossEntropy<T>& c, const T* x, const RowLogSum<T>* sums, const T* g, i64 g_step, T factor,
-                            T* dx, i64 rows);
+void cross_entropy_backward(const CrossEntropy<T>& c, const T* x, const RowLogSum<T>* sums, const T* g, i64 g_step,
+                            T factor, T* dx, i64 rows);
 
 }  // namespace waymark::kernels

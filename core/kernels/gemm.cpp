@@ -67,7 +67,9 @@ constexpr i64 kMaxExtent = i64{1} << 30;  // what one BLAS call may have: its in
 
 i64 pieces(i64 n, i64 size) { return (n + size - 1) / size; }
 i64 round_up(i64 n, i64 multiple) { return pieces(n, multiple) * multiple; }
-double flops_of(i64 m, i64 n, i64 k) { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
+double flops_of(i64 m, i64 n, i64 k) {
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+}
 
 // An operand as BLAS takes it; data, row_stride and col_stride address its elements for sub-blocks.
 template <class T> struct Operand {
@@ -122,14 +124,16 @@ template <class T> struct Plan {
   // One tile and one inner block of operands at a_data, b_data; `out` is the tile's place in any matrix.
   void run(i64 tile, i64 block, const T* a_data, const T* b_data, T beta_here, T* out, i64 ldc) const {
     const i64 i = tile / column_pieces * cut.rows, j = tile % column_pieces * cut.columns, p = block * cut.inner;
-    const i64 rows = std::min(cut.rows, m - i), columns = std::min(cut.columns, n - j), inner = std::min(cut.inner, k - p);
+    const i64 rows = std::min(cut.rows, m - i), columns = std::min(cut.columns, n - j);
+    const i64 inner = std::min(cut.inner, k - p);
     const T* const from_a = a_data + i * a.view.row_stride + p * a.view.col_stride;
     const T* const from_b = b_data + p * b.view.row_stride + j * b.view.col_stride;
     if (own)
       kernel_gemm(rows, columns, inner, alpha, MatrixView<T>{from_a, a.view.row_stride, a.view.col_stride},
                   MatrixView<T>{from_b, b.view.row_stride, b.view.col_stride}, beta_here, out, ldc);
     else
-      blas_gemm(a.transposed, b.transposed, rows, columns, inner, alpha, from_a, a.ld, from_b, b.ld, beta_here, out, ldc);
+      blas_gemm(a.transposed, b.transposed, rows, columns, inner, alpha, from_a, a.ld, from_b, b.ld, beta_here, out,
+                ldc);
   }
   T* place(i64 tile, T* c, i64 ldc) const {
     return c + tile / column_pieces * cut.rows * ldc + tile % column_pieces * cut.columns;
@@ -301,7 +305,8 @@ template <class T> void gemm_many(std::span<const Product<T>> products) {
 template <class T>
 void gemm(i64 m, i64 n, i64 k, T alpha, MatrixView<T> a, MatrixView<T> b, T beta, T* c, i64 ldc) {
   // One task needs no plan.
-  if (m > 0 && n > 0 && k > 0 && alpha != T(0) && flops_of(m, n, k) < 2 * kTaskFlops && kernel_gemm_wins(m, n, k, a, b)) {
+  const bool works = m > 0 && n > 0 && k > 0 && alpha != T(0);
+  if (works && flops_of(m, n, k) < 2 * kTaskFlops && kernel_gemm_wins(m, n, k, a, b)) {
     book(1, 1, m, n, k);
     return kernel_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   }

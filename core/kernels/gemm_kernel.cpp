@@ -283,7 +283,10 @@ bool kernel_gemm_wins(i64 m, i64 n, i64 k, bool a_rows, bool b_rows, i64 a_step)
 bool set_kernel_gemm_level([[maybe_unused]] int level) {
 #if WAYMARK_HAS_CLONES
   const auto set = [&]<class T>(T) {
-    const auto f = level == 4 ? kernel_v4<T> : level == 3 ? kernel_v3<T> : level == 1 ? kernel_base<T> : Dispatch<T>::best();
+    auto f = Dispatch<T>::best();
+    if (level == 4) f = kernel_v4<T>;
+    if (level == 3) f = kernel_v3<T>;
+    if (level == 1) f = kernel_base<T>;
     Dispatch<T>::chosen.store(f, std::memory_order_relaxed);
   };
   if ((level == 4 && !__builtin_cpu_supports("x86-64-v4")) || (level == 3 && !__builtin_cpu_supports("x86-64-v3")))

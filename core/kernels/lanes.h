@@ -138,7 +138,8 @@ template <size_t N, class T> class PairwiseTree {
 template <size_t N, class T, class F> WAYMARK_INLINE Terms<T, N> sum_terms(i64 n, F f) {
   if (n <= kSumChunk) return sum_chunk<N, T>(0, n, f);
   PairwiseTree<N, T> tree;
-  for (i64 begin = 0; begin < n; begin += kSumChunk) tree.add(sum_chunk<N, T>(begin, std::min(n, begin + kSumChunk), f));
+  for (i64 begin = 0; begin < n; begin += kSumChunk)
+    tree.add(sum_chunk<N, T>(begin, std::min(n, begin + kSumChunk), f));
   return tree.result();
 }
 

@@ -116,8 +116,8 @@ void layer_norm(const T* x, const T* w, const T* b, T eps, T* y, RowMoments<T>* 
 }
 
 template <class T>
-void layer_norm_backward(const T* x, const T* w, const RowMoments<T>* moments, const T* g, T* dx, T* dw, T* db, i64 rows,
-                         i64 n) {
+void layer_norm_backward(const T* x, const T* w, const RowMoments<T>* moments, const T* g, T* dx, T* dw, T* db,
+                         i64 rows, i64 n) {
   const auto row_dx = [&](i64 r) { layer_norm_dx(x + r * n, w, moments[r], g + r * n, dx + r * n, n); };
   if (!dw && !db) {
     if (!dx) return;

@@ -22,8 +22,8 @@ void layer_norm(const T* x, const T* w, const T* b, T eps, T* y, RowMoments<T>* 
 // With gw = g w: dx = inverse (gw - mean gw - xhat mean(gw xhat)); dw = sum g xhat; db = sum g. Each of dx (may be g),
 // dw, db may be null.
 template <class T>
-void layer_norm_backward(const T* x, const T* w, const RowMoments<T>* moments, const T* g, T* dx, T* dw, T* db, i64 rows,
-                         i64 n);
+void layer_norm_backward(const T* x, const T* w, const RowMoments<T>* moments, const T* g, T* dx, T* dw, T* db,
+                         i64 rows, i64 n);
 
 // xhat = x inverse, inverse = 1 / sqrt(mean x^2 + eps); y = xhat w. inverses: one per row, or null.
 template <class T> void rms_norm(const T* x, const T* w, T eps, T* y, T* inverses, i64 rows, i64 n);

@@ -63,8 +63,8 @@ template <size_t N, class T, class Chunk, class Out> void reduce_rows(i64 rows, 
   }
 }
 
-// y[outer, inner]: sums over n rows. add_row(at, columns, sum) adds the elements from x[at] on to sum[columns]. Parallel
-// over outer, tiles of columns and chunks of rows.
+// y[outer, inner]: sums over n rows. add_row(at, columns, sum) adds the elements from x[at] on to sum[columns].
+// Parallel over outer, tiles of columns and chunks of rows.
 constexpr i64 kColumnTile = 2048;
 template <class Sum, class AddRow> void reduce_columns(i64 outer, i64 n, i64 inner, Sum* y, AddRow add_row) {
   const i64 tile = std::min(inner, kColumnTile), tiles = (inner + tile - 1) / tile;

@@ -45,11 +45,13 @@ WAYMARK_F32(silu_derivative)
 
 WAYMARK_CLONES void sin_f32(const float* x, float* y, i64 n) {
   map_trigonometric(
-      x, y, n, [](float v) __attribute__((always_inline)) { return sin_reduced(v); }, [](float v) { return std::sin(v); });
+      x, y, n, [](float v) __attribute__((always_inline)) { return sin_reduced(v); },
+      [](float v) { return std::sin(v); });
 }
 WAYMARK_CLONES void cos_f32(const float* x, float* y, i64 n) {
   map_trigonometric(
-      x, y, n, [](float v) __attribute__((always_inline)) { return cos_reduced(v); }, [](float v) { return std::cos(v); });
+      x, y, n, [](float v) __attribute__((always_inline)) { return cos_reduced(v); },
+      [](float v) { return std::cos(v); });
 }
 
 #define WAYMARK_F64(name)                                   \
