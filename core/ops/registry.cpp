@@ -307,6 +307,8 @@
   X(kSmoothL1Loss)       \
   X(kHuberLoss)          \
   X(kKlDiv)              \
+  X(kSoftmaxKl)          \
+  X(kSymmetricKl)        \
   X(kBinaryCrossEntropy) \
   X(kBinaryCrossEntropyWithLogits)\
   /* attention */        \

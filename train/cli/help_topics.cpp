@@ -7,6 +7,7 @@
 #include "train/cli/text_layout.h"
 #include "train/config/keys.h"
 #include "train/config/registries.h"
+#include "train/verify/verify.h"
 
 namespace waymark::train::cli {
 
@@ -135,12 +136,14 @@ std::vector<std::string> help_topics() {
   for (const SpecTopic& topic : spec_topics()) topics.push_back(topic.name);
   topics.push_back("keys");
   topics.push_back("ops");
+  topics.push_back("case-files");
   return topics;
 }
 
 std::optional<std::string> topic_text(std::string_view name) {
   if (name == "keys") return keys_text("");
   if (name == "ops") return ops_text();
+  if (name == "case-files") return case_help();
   for (const Command& command : commands())
     if (command.name == name) return command_help(command);
   std::string out;

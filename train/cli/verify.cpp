@@ -54,7 +54,68 @@ Json json_of(const CaseReport& report) {
                       {"problems", std::move(problems)}};
 }
 
+Json json_of(const VerifySummary::Line& l) {
+  return Json::Object{{"kind", l.kind},         {"files", l.files},       {"passed", l.passed},
+                      {"failed", l.failed},     {"unusable", l.unusable}, {"tensors", l.tensors},
+                      {"max_abs", number(l.max_abs)}, {"max_rel", number(l.max_rel)},
+                      {"of_tolerance", number(l.of_tolerance)}};
+}
+Json json_of(const VerifySummary& summary) {
+  Json::Array kinds;
+  for (const VerifySummary::Line& l : summary.kinds) kinds.push_back(json_of(l));
+  return Json::Object{{"summary", json_of(summary.all)}, {"kinds", std::move(kinds)}};
+}
+
+void print_text(const VerifySummary& summary) {
+  const auto line = [](const VerifySummary::Line& l) {
+    fmt::print("{:<20} {:>5} {:>5} {:>5} {:>9} {:>8}  {:8.2e}  {:8.2e}  {:8.2e}\n", l.kind, l.files, l.passed, l.failed, l.unusable,
+               l.tensors, l.max_abs, l.max_rel, l.of_tolerance);
+  };
+  fmt::print("\n{:<20} {:>5} {:>5} {:>5} {:>9} {:>8}  {:<8}  {:<8}  {}\n", "kind", "files", "pass", "FAIL", "unusable", "tensors", "abs",
+             "rel", "of what is allowed");
+  for (const VerifySummary::Line& l : summary.kinds) line(l);
+  if (summary.kinds.size() > 1) line(summary.all);
+  fmt::print("{} of {} files pass\n", summary.all.passed, summary.all.files);
+}
+
+// Reports as they come, and one summary of all.
+class Reports {
+ public:
+  explicit Reports(const Arguments& arguments) : json_(arguments.has("--json")), quiet_(arguments.has("--quiet")) {}
+  void add(const CaseReport& report) {
+    summary_.add(report);
+    if (json_) fmt::print("{}\n", write_json(json_of(report)));
+    else if (!quiet_ || !report.pass()) print_text(report);
+  }
+  // The exit code.
+  int finish() const {
+    if (summary_.all.files > 1) {
+      if (json_) fmt::print("{}\n", write_json(json_of(summary_)));
+      else print_text(summary_);
+    }
+    return summary_.all.unusable > 0 ? 2 : summary_.all.failed > 0 ? 1 : 0;
+  }
+
+ private:
+  bool json_, quiet_;
+  VerifySummary summary_;
+};
+
+// waymark verify --write DIR SPEC...: all specs are understood before the first file is written.
+int write(const Arguments& arguments) {
+  Problems problems;
+  for (const char* option : {"--rtol", "--atol", "--only"})
+    if (arguments.has(option)) problems.push_back({option, "is of files that are read, not written"});
+  for (const std::string& spec : arguments.positionals())
+    if (const std::string text = draft_problem(spec); !text.empty()) problems.push_back({spec, text});
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  Reports reports(arguments);
+  for (const std::string& spec : arguments.positionals()) reports.add(write_case(arguments.text("--write"), spec).report);
+  return reports.finish();
+}
+
 int run(const Arguments& arguments) {
+  if (arguments.has("--write")) return write(arguments);
   VerifyOptions options;
   Problems problems;
   const auto tolerance = [&](const char* name, std::optional<double>& target) {
@@ -66,21 +127,15 @@ int run(const Arguments& arguments) {
   tolerance("--atol", options.atol);
   options.only = arguments.text("--only");
   if (!problems.empty()) throw ConfigError(std::move(problems));
-  bool usable = true, pass = true;
-  i64 passed = 0;
-  for (const std::string& file : arguments.positionals()) {
-    const CaseReport report = verify_file(file, options);
-    usable = usable && report.usable();
-    pass = pass && report.pass();
-    passed += report.usable() && report.pass();
-    if (arguments.has("--json"))
-      fmt::print("{}\n", write_json(json_of(report)));
-    else
-      print_text(report);
+  Reports reports(arguments);
+  for (const std::string& name : arguments.positionals()) {
+    try {
+      for (const std::filesystem::path& file : case_files(name)) reports.add(verify_file(file, options));
+    } catch (const std::exception& e) {  // a folder without case files
+      reports.add({.file = name, .module = {}, .source = {}, .note = {}, .checks = {}, .problems = {e.what()}});
+    }
   }
-  if (!arguments.has("--json") && arguments.positionals().size() > 1)
-    fmt::print("{} of {} files pass\n", passed, arguments.positionals().size());
-  return !usable ? 2 : pass ? 0 : 1;
+  return reports.finish();
 }
 
 }  // namespace
@@ -89,15 +144,19 @@ Command verify_command() {
   Command command;
   command.name = "verify";
   command.summary = "compare with what another framework computed";
-  command.positionals = {{"FILE", "case files (safetensors)", 1, -1}};
+  command.positionals = {{"FILE", "case files (safetensors), folders of them; with --write specs of cases", 1, -1}};
   command.options = {
       {"--rtol", "X", "relative tolerance", "that of the file", ArgumentType::real},
       {"--atol", "X", "absolute tolerance", "that of the file", ArgumentType::real},
       {"--only", "GLOB", "only tensors with such names", ""},
-      {"--json", "", "one JSON object per file", ""},
+      {"--json", "", "one JSON object per file, and one that sums up several", ""},
+      {"--write", "DIR", "write case files of ours, for others to check themselves against", ""},
   };
-  command.examples = {"waymark verify case.safetensors", "waymark verify cases/*.safetensors --only 'grad_*'"};
-  command.details = "Exit code 0 if all pass, 1 if a comparison fails, 2 if a file cannot be used.\n";
+  command.examples = {"waymark verify case.safetensors", "waymark verify cases/ --only 'grad_*' --quiet",
+                      "waymark verify --write cases 'huang-m4(clip=3)' 'loss(loss=sar)' 'matmul(input=[2,3], other=[3,4])'"};
+  command.details = "Exit code 0 if all pass, 1 if a comparison fails, 2 if a file cannot be used (every reason is listed).\n"
+                    "--quiet prints files that do not pass, and the summary. What is in a case file, and how to write one from\n"
+                    "PyTorch: waymark help case-files.\n";
   command.run = run;
   return command;
 }

@@ -43,34 +43,27 @@ nn::Positions positions_or_range(CaseContext& c, const std::string& name, i64 le
 Tensor keep_of(CaseContext& c, const std::string& name) { return c.has(name) ? to(c.get(name), kB8) : Tensor(); }
 Tensor leaf_of(CaseContext& c, const std::string& name) {
   const Tensor t = c.get(name);
-  return c.has("grad_" + name) ? t.requires_grad_() : t;
+  return c.wants("grad_" + name) ? t.requires_grad_() : t;
 }
 
-void load_parameters(CaseContext& c, nn::ModuleBase& module) {
-  nn::StateDict state;
-  for (const std::string& name : c.with_prefix("param.")) state.emplace_back(name, c.get("param." + name));
-  module.load_state_dict(state);
-  module.eval();
-}
-
-void compare_gradients(CaseContext& c, const std::vector<std::pair<std::string, Tensor>>& outputs,
+void compare_gradients(CaseContext& c, const std::vector<CaseOutput>& outputs,
                        const std::vector<std::pair<std::string, Tensor>>& inputs, const nn::ModuleBase* module) {
   std::vector<Tensor> roots;
   RunOptions run;
-  for (const auto& [name, t] : outputs)
-    if (c.has(name)) {
-      roots.push_back(t);
-      run.seeds.push_back(c.get(name));
+  for (const CaseOutput& o : outputs)
+    if (Tensor g = c.seed("grad_" + o.name, o.value, o.keep); g.defined()) {
+      roots.push_back(o.value);
+      run.seeds.push_back(std::move(g));
     }
   if (roots.empty()) return;
   BackwardRun(roots, run).finish();
   // Nothing arrived is zero for another framework.
   const auto gradient = [](const Tensor& t) { return t.grad().defined() ? t.grad() : zeros_like(t); };
   for (const auto& [name, t] : inputs)
-    if (t.defined() && c.has("grad_input." + name)) c.compare("grad_input." + name, gradient(t));
+    if (t.defined() && c.wants("grad_input." + name)) c.compare("grad_input." + name, gradient(t));
   if (!module) return;
   for (const nn::NamedParameter& p : module->named_parameters())
-    if (c.has("grad_param." + p.name)) c.compare("grad_param." + p.name, gradient(p.tensor));
+    if (c.wants("grad_param." + p.name)) c.compare("grad_param." + p.name, gradient(p.tensor));
 }
 
 void run_attention_case(CaseContext& c) {
@@ -79,17 +72,18 @@ void run_attention_case(CaseContext& c) {
   const nn::AttentionConfig config = AttentionKeys::read(r, c.has("input.context"));
   r.finish();
   const nn::MultiHeadAttention attention(config);
-  load_parameters(c, *attention);
+  c.parameters(*attention);
   const Tensor x = leaf_of(c, "input.x"), context = config.cross ? leaf_of(c, "input.context") : Tensor();
   const i64 keys = config.cross ? context.size(1) : x.size(1);
   nn::AttentionInput in{.x = x, .context = context, .positions = positions_or_range(c, "input.positions", x.size(1)),
-                        .key_keep = keep_of(c, "input.mask"), .want_weights = c.has("weights")};
+                        .key_keep = keep_of(c, "input.mask"), .want_weights = c.wants("weights")};
   if (config.cross) in.context_positions = positions_or_range(c, "input.key_positions", keys);
   const nn::AttentionOutput out = attention(in);
-  if (in.key_keep.defined() && !config.cross) c.compare_rows("output", out.y, in.key_keep);
+  const Tensor rows = config.cross ? Tensor() : in.key_keep;
+  if (rows.defined()) c.compare_rows("output", out.y, rows);
   else c.compare("output", out.y);
-  if (c.has("weights")) c.compare("weights", out.weights);
-  compare_gradients(c, {{"grad_output", out.y}}, {{"x", x}, {"context", context}}, &*attention);
+  if (c.wants("weights")) c.compare("weights", out.weights);
+  compare_gradients(c, {{"output", out.y, rows}}, {{"x", x}, {"context", context}}, &*attention);
 }
 
 void run_attention_core_case(CaseContext& c) {
@@ -100,22 +94,17 @@ void run_attention_core_case(CaseContext& c) {
   const nn::AttentionSetup setup = nn::resolve_attention(config);
   if (!nn::at_input(setup.encodings).empty()) return c.problem("an input-site encoding has no meaning without tokens");
   nn::DenseAttention attention(nullptr, "", setup);
-  nn::StateDict state;
-  for (const std::string& name : c.with_prefix("param.")) state.emplace_back(name, c.get("param." + name));
-  const nn::LoadReport report = attention.load_state_dict(state, false);  // the projections stay out
-  if (!report.unexpected.empty()) return c.problem(fmt::format("unknown parameters: {}", fmt::join(report.unexpected, ", ")));
+  c.parameters(attention, "*_proj.*");  // the projections stay out
   const Tensor q = leaf_of(c, "input.q"), k = leaf_of(c, "input.k"), v = leaf_of(c, "input.v");
   nn::AttentionInput in{.positions = positions_or_range(c, "input.positions", q.size(2)), .key_keep = keep_of(c, "input.mask")};
   if (c.has("input.key_positions")) in.context_positions = nn::Positions(c.get("input.key_positions"));
   const auto [z, weights] = attention.core(q, k, v, in);
-  if (in.key_keep.defined()) {
-    const Tensor rows = in.key_keep.unsqueeze(1).expand({q.size(0), q.size(1), q.size(2)});
-    c.compare_rows("output", z, rows);
-  } else {
-    c.compare("output", z);
-  }
-  if (c.has("weights")) c.compare("weights", weights);
-  compare_gradients(c, {{"grad_output", z}}, {{"q", q}, {"k", k}, {"v", v}}, &attention);
+  Tensor rows;
+  if (in.key_keep.defined()) rows = in.key_keep.unsqueeze(1).expand({q.size(0), q.size(1), q.size(2)});
+  if (rows.defined()) c.compare_rows("output", z, rows);
+  else c.compare("output", z);
+  if (c.wants("weights")) c.compare("weights", weights);
+  compare_gradients(c, {{"output", z, rows}}, {{"q", q}, {"k", k}, {"v", v}}, &attention);
 }
 
 namespace {
@@ -135,10 +124,10 @@ void run_embedding_position_case(CaseContext& c) {
   const nn::EncodingSum sum = nn::resolve_encodings(r.text("position"), 1)[0];
   r.finish();
   EncodingsOnly root(sum, {width, 1, width});
-  load_parameters(c, root);
+  c.parameters(root);
   const Tensor y = root.position.add_to_input(zeros({1, length, width}), positions_or_range(c, "input.positions", length)).squeeze(0);
   c.compare("output", y);
-  compare_gradients(c, {{"grad_output", y}}, {}, &root);
+  compare_gradients(c, {{"output", y, {}}}, {}, &root);
 }
 
 void run_query_key_map_case(CaseContext& c) {
@@ -148,14 +137,14 @@ void run_query_key_map_case(CaseContext& c) {
   const nn::EncodingSum sum = nn::resolve_encodings(r.text("position"), 1)[0];
   r.finish();
   EncodingsOnly root(sum, {heads * width, heads, width});
-  load_parameters(c, root);
+  c.parameters(root);
   const Tensor q = leaf_of(c, "input.q"), k = leaf_of(c, "input.k");
   const nn::Positions p = positions_or_range(c, "input.positions", q.size(2));
   const nn::Positions pk = c.has("input.key_positions") ? nn::Positions(c.get("input.key_positions")) : p;
   const auto [mq, mk] = root.position.map_query_key(q, k, {.queries = p, .keys = pk});
   c.compare("output.q", mq);
   c.compare("output.k", mk);
-  compare_gradients(c, {{"grad_output.q", mq}, {"grad_output.k", mk}}, {{"q", q}, {"k", k}}, &root);
+  compare_gradients(c, {{"output.q", mq, {}}, {"output.k", mk, {}}}, {{"q", q}, {"k", k}}, &root);
 }
 
 }  // namespace waymark::train

@@ -9,6 +9,7 @@ namespace waymark::train {
 
 void run_op_case(CaseContext& context);
 void run_optimizer_case(CaseContext& context);
+void run_loss_case(CaseContext& context);
 void run_attention_case(CaseContext& context);
 void run_attention_core_case(CaseContext& context);
 void run_embedding_position_case(CaseContext& context);
@@ -38,11 +39,14 @@ struct AttentionKeys {
 };
 nn::Positions positions_or_range(CaseContext& c, const std::string& name, i64 length);
 Tensor keep_of(CaseContext& c, const std::string& name);  // b8; undefined if the file has none
-Tensor leaf_of(CaseContext& c, const std::string& name);  // requires grad if the file has its gradient
-// Every parameter of the module must be in the file and the reverse; evaluation mode.
-void load_parameters(CaseContext& c, nn::ModuleBase& module);
-// Backward from the outputs whose seed (first) the file has, then every gradient that it has.
-void compare_gradients(CaseContext& c, const std::vector<std::pair<std::string, Tensor>>& outputs,
+Tensor leaf_of(CaseContext& c, const std::string& name);  // requires grad if its gradient is wanted
+// An output by its name in the file; keep: rows that count (undefined: all).
+struct CaseOutput {
+  std::string name;
+  Tensor value, keep;
+};
+// Backward from the outputs that have a gradient in the file, then every gradient that it has.
+void compare_gradients(CaseContext& c, const std::vector<CaseOutput>& outputs,
                        const std::vector<std::pair<std::string, Tensor>>& inputs, const nn::ModuleBase* module);
 
 }  // namespace waymark::train

@@ -86,7 +86,7 @@ void run_op_case(CaseContext& c) {
   for (const std::string& key : c.with_prefix("input.")) {
     if (key.starts_with("indices.")) continue;
     const Tensor t = c.get("input." + key, true);
-    if (c.has("grad_input." + key)) {
+    if (op->rule.differentiable() && c.wants("grad_input." + key)) {
       t.requires_grad_();
       leaves.emplace_back(key, t);
     }
@@ -110,13 +110,13 @@ void run_op_case(CaseContext& c) {
   RunOptions run{.allow_unused = true};
   for (const auto& [key, t] : call.results) {
     const std::string tail = call.results.size() == 1 && key == "output" ? "" : "." + key;
-    if (c.has("output" + tail)) c.compare("output" + tail, t, true);
-    if (c.has("grad_output" + tail)) {
-      run.seeds.push_back(c.get("grad_output" + tail));
+    if (c.wants("output" + tail)) c.compare("output" + tail, t, true);
+    if (Tensor g = c.seed("grad_output" + tail, t); g.defined()) {
+      run.seeds.push_back(std::move(g));
       roots.push_back(t);
     }
   }
-  if (leaves.empty()) return;
+  if (leaves.empty() || roots.empty()) return;
   std::vector<Tensor> wanted;
   for (const auto& [key, t] : leaves) wanted.push_back(t);
   const GradMap grads = grad(roots, wanted, run);

@@ -1,10 +1,10 @@
 #include "train/verify/verify.h"
 
 #include <charconv>
-#include <cmath>
 
+#include "core/random/generator.h"
 #include "core/ops/convert.h"
-#include "nn/spec/glob.h"
+#include "nn/spec/suggest.h"
 #include "train/verify/case_context.h"
 
 namespace waymark::train {
@@ -14,107 +14,6 @@ bool CaseReport::pass() const {
   for (const TensorCheck& c : checks)
     if (!c.pass) return false;
   return true;
-}
-
-// ---- reading --------------------------------------------------------------------------------------------------------
-
-Tensor CaseContext::get(const std::string& name, bool u8_is_bool) {
-  used_.insert(name);
-  const SafeTensors::Entry* e = file_.find(name);
-  if (!e) fail("verify", "the file has no tensor {}", name);
-  const Tensor t = file_.get(name);
-  return u8_is_bool && e->dtype == FileDType::U8 ? to(t, kB8) : t;
-}
-
-std::vector<std::string> CaseContext::with_prefix(std::string_view prefix) const {
-  std::vector<std::string> out;
-  for (const SafeTensors::Entry& e : file_.entries())
-    if (e.name.starts_with(prefix)) out.push_back(e.name.substr(prefix.size()));
-  return out;
-}
-
-std::vector<std::string> CaseContext::unused() const {
-  std::vector<std::string> out;
-  for (const SafeTensors::Entry& e : file_.entries())
-    if (!used_.contains(e.name)) out.push_back(e.name);
-  return out;
-}
-
-DType CaseContext::dtype() const {
-  for (const SafeTensors::Entry& e : file_.entries())
-    if (e.dtype == FileDType::F64) return kF64;
-  return kF32;
-}
-
-// ---- comparing ------------------------------------------------------------------------------------------------------
-
-namespace {
-
-std::string index_text(i64 flat, const Shape& shape) {
-  std::vector<i64> index(static_cast<size_t>(shape.size()));
-  for (int d = shape.size() - 1; d >= 0; --d) {
-    index[static_cast<size_t>(d)] = flat % shape[d];
-    flat /= shape[d];
-  }
-  return fmt::format("[{}]", fmt::join(index, ", "));
-}
-
-}  // namespace
-
-void CaseContext::compare(const std::string& name, const Tensor& ours, bool u8_is_bool) {
-  if (!options_.only.empty() && !nn::glob_match(options_.only, name)) {
-    used_.insert(name);
-    return;
-  }
-  compare_values(name, ours, get(name, u8_is_bool), nullptr);
-}
-
-void CaseContext::compare_rows(const std::string& name, const Tensor& ours, const Tensor& keep) {
-  if (!options_.only.empty() && !nn::glob_match(options_.only, name)) {
-    used_.insert(name);
-    return;
-  }
-  const std::vector<bool> rows = to(keep, kB8).to_vector<bool>();
-  compare_values(name, ours, get(name), &rows);
-}
-
-void CaseContext::compare_values(const std::string& name, const Tensor& ours, const Tensor& theirs,
-                                 const std::vector<bool>* keep_rows) {
-  TensorCheck check{.name = name, .shape = theirs.shape(), .where = {}};
-  const auto refuse = [&](std::string why) {
-    check.pass = false;
-    check.where = std::move(why);
-    report_.checks.push_back(check);
-  };
-  if (!ours.defined()) return refuse("not computed");
-  if (ours.shape() != theirs.shape()) return refuse(fmt::format("ours has shape {}", ours.shape()));
-  if (is_float(ours.dtype()) != is_float(theirs.dtype()) || (ours.dtype() == kB8) != (theirs.dtype() == kB8))
-    return refuse(fmt::format("ours is {}, theirs {}", waymark::name_of(ours.dtype()), waymark::name_of(theirs.dtype())));
-  const std::vector<double> a = ours.to_vector<double>(), b = theirs.to_vector<double>();
-  // Elements of one row: everything but the leading axes that keep_rows counts.
-  const size_t row = keep_rows && !keep_rows->empty() ? std::max<size_t>(1, a.size() / keep_rows->size()) : a.size();
-  double worst = -1;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (keep_rows && !(*keep_rows)[i / row]) continue;
-    double excess;  // error over tolerance; > 1 fails
-    if (std::isnan(b[i]) || std::isnan(a[i])) {
-      excess = std::isnan(b[i]) && std::isnan(a[i]) ? 0 : INFINITY;
-    } else if (std::isinf(b[i]) || std::isinf(a[i])) {
-      excess = a[i] == b[i] ? 0 : INFINITY;
-    } else {
-      const double error = std::abs(a[i] - b[i]);
-      check.max_abs = std::max(check.max_abs, error);
-      if (b[i] != 0) check.max_rel = std::max(check.max_rel, error / std::abs(b[i]));
-      const double tolerance = atol_ + rtol_ * std::abs(b[i]);
-      excess = error == 0 ? 0 : tolerance > 0 ? error / tolerance : INFINITY;
-    }
-    if (excess > worst) {
-      worst = excess;
-      if (excess > 0) check.where = fmt::format("{} ours {} theirs {}", index_text(static_cast<i64>(i), theirs.shape()), a[i], b[i]);
-    }
-    check.pass &= excess <= 1;
-  }
-  report_.checks.push_back(std::move(check));
 }
 
 // ---- one file -------------------------------------------------------------------------------------------------------
@@ -136,6 +35,20 @@ std::optional<double> tolerance(const Metadata& meta, const std::string& key, Ca
   return v;
 }
 
+// The file's draws, to be played in place of ours.
+std::vector<NamedDraw> draws_of(CaseContext& c) {
+  std::vector<NamedDraw> out;
+  for (const std::string& name : c.with_prefix("rng.")) {
+    const Tensor t = contiguous(c.get("rng." + name, true));
+    NamedDraw draw{.name = "rng." + name, .buffer = {.dtype = t.dtype(), .shape = t.shape().vec(), .bytes = {}}};
+    const auto* bytes = reinterpret_cast<const std::byte*>(t.raw());
+    draw.buffer.bytes.assign(bytes, bytes + t.numel() * size_of(t.dtype()));
+    out.push_back(std::move(draw));
+  }
+  return out;
+}
+
+// Collects what is wrong with the file as a whole before a kind works on it; what the kind then finds is added.
 void run_file(const std::filesystem::path& path, const VerifyOptions& options, CaseReport& report) {
   const SafeTensors file = load_safetensors(path);
   const Metadata& meta = file.metadata();
@@ -148,12 +61,11 @@ void run_file(const std::filesystem::path& path, const VerifyOptions& options, C
   report.module = text("module");
   if (text("format") != "waymark-case-1")
     report.problems.push_back(fmt::format("format is \"{}\", not \"waymark-case-1\"", text("format")));
-  const CaseKind* kind = nullptr;
-  for (const CaseKind& k : kinds())
-    if (k.name == report.module) kind = &k;
+  const CaseKind* kind = find_kind(report.module);
   if (!kind) {
     const std::vector<std::string> names = case_kinds();
-    report.problems.push_back(fmt::format("module \"{}\" is unknown; kinds are {}", report.module, fmt::join(names, ", ")));
+    report.problems.push_back(fmt::format("module \"{}\" is unknown; kinds are {}.{}", report.module, fmt::join(names, ", "),
+                                          nn::did_you_mean(report.module, names)));
   }
   const auto rtol = options.rtol ? options.rtol : tolerance(meta, "rtol", report);
   const auto atol = options.atol ? options.atol : tolerance(meta, "atol", report);
@@ -164,15 +76,24 @@ void run_file(const std::filesystem::path& path, const VerifyOptions& options, C
   } catch (const Error& e) {
     report.problems.push_back(e.what());
   }
-  if (!report.usable()) return;
-  CaseContext context(file, std::move(config), *rtol, *atol, options, report);
-  kind->run(context);
-  if (!report.usable()) {
-    report.checks.clear();
-    return;
+  if (!kind || !config.is_object()) return;
+  CaseContext context(file, config, rtol.value_or(0), atol.value_or(0), options, report);
+  const std::vector<std::string> of_config = check_config(*kind, config);
+  for (const auto& list : {of_config, check_tensors(*kind, file.names())})
+    for (const std::string& problem : list) context.problem(problem);
+  if (!of_config.empty()) return;  // nothing can be built from it
+  try {
+    Generator generator;
+    const RandomScope scope(generator);
+    generator.inject(draws_of(context));
+    kind->run(context);
+    generator.finish_injection();
+    for (const std::string& name : context.unused())
+      context.problem(no_meaning(name, report.module));
+  } catch (const std::exception& e) {
+    const std::string_view what = e.what(), own = "verify: ";
+    context.problem(std::string(what.starts_with(own) ? what.substr(own.size()) : what));
   }
-  for (const std::string& name : context.unused())
-    report.problems.push_back(fmt::format("the tensor {} has no meaning in a case of kind {}", name, report.module));
 }
 
 }  // namespace
@@ -187,12 +108,6 @@ CaseReport verify_file(const std::filesystem::path& file, const VerifyOptions& o
   }
   if (!report.usable()) report.checks.clear();
   return report;
-}
-
-std::vector<std::string> case_kinds() {
-  std::vector<std::string> out;
-  for (const CaseKind& k : kinds()) out.emplace_back(k.name);
-  return out;
 }
 
 }  // namespace waymark::train

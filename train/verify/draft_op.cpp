@@ -1,0 +1,139 @@
+// Kind `op` from a spec: matmul(input=[2,3], other=[3,4]), gather(input=[3,4], dim=1, index=int(shape=[3,2], high=4)).
+// A tensor argument is a shape (uniform in (-2, 2)), or float(shape, low, high, grad), int(shape, low, high), bool(shape).
+#include <map>
+
+#include "core/autograd/op_info.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/random_ops.h"
+#include "core/ops/registry.h"
+#include "core/random/generator.h"
+#include "nn/spec/suggest.h"
+#include "train/verify/drafts.h"
+
+namespace waymark::train {
+namespace {
+
+using nn::Spec;
+using nn::SpecValue;
+
+// "softmax(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor": the type of every argument.
+std::map<std::string, std::string> argument_types(std::string_view schema) {
+  std::map<std::string, std::string> types;
+  const size_t begin = schema.find('(') + 1;
+  int depth = 0;
+  std::string part;
+  const auto take = [&] {
+    const size_t start = part.find_first_not_of(' ');
+    const std::string text = start == std::string::npos ? "" : part.substr(start);
+    const size_t space = text.find(' ');
+    if (space != std::string::npos) types[text.substr(space + 1, text.find('=') - space - 1)] = text.substr(0, space);
+    part.clear();
+  };
+  for (size_t i = begin; i < schema.size(); ++i) {
+    const char c = schema[i];
+    if (c == ')' && depth == 0) break;
+    depth += (c == '(' || c == '[') - (c == ')' || c == ']');
+    if (c == ',' && depth == 0) take();
+    else part += c;
+  }
+  take();
+  return types;
+}
+
+Shape shape_of(const std::string& name, const SpecValue& v) {
+  if (v.kind() != SpecValue::Kind::list) fail("verify", "{} must be a shape, such as [2,3]", name);
+  std::vector<i64> out;
+  for (const SpecValue& n : v.list()) {
+    if (n.kind() != SpecValue::Kind::integer || n.integer() < 0) fail("verify", "{}: extents are integers >= 0", name);
+    out.push_back(n.integer());
+  }
+  return out;
+}
+
+const nn::SpecTables& element_tables() {
+  static const nn::SpecTables tables("element type", {
+      {"float", {{"shape", nn::int_list_option(std::nullopt, 0, 1 << 30), ""},
+                 {"low", nn::real_option(-2), "least value"},
+                 {"high", nn::real_option(2), "largest value"},
+                 {"grad", nn::bool_option(true), "with its gradient"}}, "uniform numbers"},
+      {"int", {{"shape", nn::int_list_option(std::nullopt, 0, 1 << 30), ""},
+               {"low", nn::int_option(0), "least value"},
+               {"high", nn::int_option(nn::required()), "above all values"}}, "integers"},
+      {"bool", {{"shape", nn::int_list_option(std::nullopt, 0, 1 << 30), ""}}, "true or false"}});
+  return tables;
+}
+
+Tensor between(const Shape& shape, double low, double high, DType dtype, const std::string& name) {
+  return add(mul(rand(shape, {.dtype = dtype, .stream = "case." + name}), high - low), low);
+}
+
+Tensor tensor_of(CaseDraft& d, const std::string& name, const SpecValue& v) {
+  if (v.kind() != SpecValue::Kind::spec) return between(shape_of(name, v), -2, 2, d.dtype, name);
+  const nn::Options o = element_tables().resolve(v.spec());
+  const Shape shape(o.integers("shape"));
+  if (o.name() == "int") {
+    if (o.integer("high") <= o.integer("low")) fail("verify", "{}: high must be above low", name);
+    return randint(o.integer("low"), o.integer("high"), shape, {.dtype = kI64, .stream = "case." + name});
+  }
+  if (o.name() == "bool") return ge(rand(shape, {.dtype = kF64, .stream = "case." + name}), 0.5);
+  if (!o.boolean("grad")) d.constant.insert(name);
+  return between(shape, o.real("low"), o.real("high"), d.dtype, name);
+}
+
+}  // namespace
+
+CaseDraft draft_op(const Spec& spec) {
+  CaseDraft d{.kind = "op"};
+  std::vector<nn::SpecArg> args;
+  std::string name;
+  const auto take = [&](const nn::SpecArg& arg) {
+    if (arg.key == "seed" && arg.value.kind() == SpecValue::Kind::integer && arg.value.integer() >= 0) d.seed = static_cast<u64>(arg.value.integer());
+    else if (arg.key == "dtype" && arg.value == SpecValue("f32")) d.dtype = kF32;
+    else args.push_back(arg);
+  };
+  for (const nn::SpecArg& arg : spec.args) {
+    if (arg.key != "op") {
+      take(arg);
+    } else if (arg.value.kind() == SpecValue::Kind::spec) {
+      name = arg.value.spec().name;
+      for (const nn::SpecArg& inner : arg.value.spec().args) take(inner);
+    } else {
+      name = arg.value.text();
+    }
+  }
+  const OpInfo* op = find_op(name);
+  if (!op || !op->apply) {
+    std::vector<std::string> known;
+    for (const OpInfo* o : all_ops())
+      if (o->apply) known.emplace_back(o->name);
+    fail("verify", "op {} is unknown.{}", nn::printable(name), nn::did_you_mean(name, known));
+  }
+  const std::map<std::string, std::string> types = argument_types(op->schema);
+  const RandomScope scope(d.seed);
+  Json call = Json::Object{};
+  std::string unknown;
+  for (const nn::SpecArg& arg : args) {
+    const auto type = types.find(arg.key);
+    const SpecValue& v = arg.value;
+    if (type == types.end()) {
+      unknown += (unknown.empty() ? "" : ", ") + arg.key;
+    } else if (type->second == "Tensor[]") {
+      if (v.kind() != SpecValue::Kind::list) fail("verify", "{} must be a list of shapes", arg.key);
+      for (size_t i = 0; i < v.list().size(); ++i) {
+        const std::string place = fmt::format("{}.{}", arg.key, i);
+        d.tensors["input." + place] = tensor_of(d, place, v.list()[i]);
+      }
+    } else if (type->second.starts_with("Tensor") && (v.kind() == SpecValue::Kind::list || v.kind() == SpecValue::Kind::spec)) {
+      d.tensors["input." + arg.key] = tensor_of(d, arg.key, v);
+    } else {
+      // Numbers, booleans and lists are written alike in JSON; words need quotes.
+      const bool word = v.kind() == SpecValue::Kind::word || v.kind() == SpecValue::Kind::text;
+      call.set(arg.key, word ? Json(v.text()) : parse_json(to_string(v), arg.key));
+    }
+  }
+  if (!unknown.empty()) fail("verify", "{} has no argument {}; its schema is {}", name, unknown, op->schema);
+  d.config = Json::Object{{"op", name}, {"args", call}};
+  return d;
+}
+
+}  // namespace waymark::train

@@ -1,0 +1,63 @@
+// Writing a case file of ours: a draft, the kind's own function for the results, and the check that it verifies.
+#include "core/io/safetensors.h"
+#include "core/ops/convert.h"
+#include "core/random/generator.h"
+#include "core/tensor/version.h"
+#include "train/verify/drafts.h"
+
+namespace waymark::train {
+
+namespace {
+
+// A file name out of a spec: letters, digits, - and _; at most 100 of them.
+std::string file_stem(const std::string& kind, const std::string& spec) {
+  std::string out = spec.starts_with(kind) ? "" : kind + "_";
+  for (const char c : spec) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+    if (plain) out += c;
+    else if (!out.empty() && out.back() != '_') out += '_';
+  }
+  out = out.substr(0, 100);
+  while (out.ends_with('_')) out.pop_back();
+  return out;
+}
+
+Tensor from_draw(const DrawBuffer& b) {
+  const Tensor t = make_empty(Shape(b.shape), b.dtype);
+  std::copy(b.bytes.begin(), b.bytes.end(), reinterpret_cast<std::byte*>(t.raw()));
+  return t;
+}
+
+}  // namespace
+
+WrittenCase write_case(const std::filesystem::path& folder, const std::string& spec) {
+  CaseDraft draft = draft_of(spec);
+  const VerifyOptions options;
+  CaseReport running;
+  {
+    Generator generator(draft.seed);
+    const RandomScope scope(generator);
+    generator.start_capture();
+    CaseContext context(draft, options, running);
+    find_kind(draft.kind)->run(context);
+    for (const NamedDraw& draw : generator.take_captured())
+      if (!draw.name.starts_with("rng.case.") && draw.name.find(".init") == std::string::npos)
+        draft.tensors[draw.name] = from_draw(draw.buffer);
+  }
+  if (!running.problems.empty()) fail("verify", "{}", fmt::join(running.problems, "; "));
+  const bool exact = draft.dtype == kF64;
+  const Metadata metadata = {{"format", "waymark-case-1"},
+                             {"module", draft.kind},
+                             {"config", write_json(draft.config)},
+                             {"rtol", exact ? "1e-9" : "1e-5"},
+                             {"atol", exact ? "1e-12" : "1e-6"},
+                             {"source", fmt::format("waymark {}, {}", version(), spec)}};
+  NamedTensors tensors(draft.tensors.begin(), draft.tensors.end());
+  std::filesystem::create_directories(folder);
+  WrittenCase out{.file = folder / (file_stem(draft.kind, spec) + ".safetensors"), .report = {}};
+  save_safetensors(out.file, tensors, metadata);
+  out.report = verify_file(out.file);
+  return out;
+}
+
+}  // namespace waymark::train
