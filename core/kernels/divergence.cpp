@@ -37,7 +37,7 @@ template <class T> WAYMARK_CLONES void shares(const T* x, const T* y, RowLogSum<
 template <class T> WAYMARK_CLONES Terms<T, 3> sums_of(const T* p, const T* q, const T* d, i64 n) {
   return sum_terms<3, T>(n, [&](i64 i, auto which) WAYMARK_BODY {
     const T of_p = p[i] == T(0) ? T(0) : p[i] * d[i], of_q = q[i] == T(0) ? T(0) : q[i] * d[i];
-    return which() == 0 ? of_p : which() == 1 ? -of_q : of_p - of_q;
+    return which() == 0 ? of_p : which() == 1 ? -of_q : p[i] == q[i] ? T(0) : (p[i] - q[i]) * d[i];
   });
 }
 

@@ -66,7 +66,7 @@ Tensor product(const Tensor& share, const Tensor& d) { return mul(share, masked_
 Tensor twin(Divergence kind, const Tensor& x, const Tensor& other, const Tensor& keep, int dim) {
   const auto [p, q, d] = shares_of(x, other, keep, dim);
   if (kind == Divergence::forward) return sum(product(p, d), dim);
-  return mul(sum(sub(product(p, d), product(q, d)), dim), 0.5);
+  return mul(sum(product(sub(p, q), d), dim), 0.5);
 }
 
 Grads recorded_gradients(Divergence kind, const Tensor& g, const Tensor& x, const Tensor& other, const Tensor& keep, int dim,

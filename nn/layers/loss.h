@@ -1,4 +1,5 @@
-// Losses as modules, for those who keep them in a model; the functions of core/ops/loss.h do the work.
+// Losses as modules, for those who keep them in a model; the functions of core/ops/loss.h do the work. Losses of whole
+// tasks (item weights, SAR, R-Drop, answer spans) are functions in nn/loss/loss.h.
 //
 //   nn::CrossEntropyLoss loss({.label_smoothing = 0.1});
 //   loss(logits, targets).backward();

@@ -74,7 +74,11 @@ void print_text(const VerifySummary& summary) {
   fmt::print("\n{:<20} {:>5} {:>5} {:>5} {:>9} {:>8}  {:<8}  {:<8}  {}\n", "kind", "files", "pass", "FAIL", "unusable", "tensors", "abs",
              "rel", "of what is allowed");
   for (const VerifySummary::Line& l : summary.kinds) line(l);
-  if (summary.kinds.size() > 1) line(summary.all);
+  if (summary.kinds.size() > 1) {
+    VerifySummary::Line all = summary.all;
+    all.kind = "all";
+    line(all);
+  }
   fmt::print("{} of {} files pass\n", summary.all.passed, summary.all.files);
 }
 

@@ -51,8 +51,10 @@ std::string indented(const std::string& text) {
 void add_entries(std::string& out, const char* title, const std::vector<CaseEntry>& entries) {
   out += fmt::format("  {}\n", title);
   for (const CaseEntry& e : entries) {
-    const std::string type = *e.type ? fmt::format(" ({})", e.type) : std::string();
-    out += fmt::format("    {}{}{}{}{}\n", e.name, e.required ? "*" : "", type, *e.doc ? ": " : "", e.doc);
+    std::string facts = e.type;
+    if (e.required) facts += facts.empty() ? "needed" : ", needed";
+    if (!facts.empty()) facts = " (" + facts + ")";
+    out += fmt::format("    {}{}{}{}\n", e.name, facts, *e.doc ? ": " : "", e.doc);
   }
 }
 
@@ -65,7 +67,7 @@ std::string case_help() {
       "atol (a tensor passes where |ours - theirs| <= atol + rtol |theirs|), source, and if there is something to say, note.\n"
       "Floats of f64 files are computed in f64, those of f32 files in f32. Masks are i64 or u8, 1 = keep; ids are i64.\n"
       "Evaluation mode. grad_* is what the backward pass of sum(output * grad_output) must give.\n\n"
-      "Kinds; * = must be there\n";
+      "Kinds\n";
   for (const CaseKind& kind : kinds()) {
     out += fmt::format("\n{}: {}\n", kind.name, kind.doc);
     add_entries(out, "keys", kind.keys);

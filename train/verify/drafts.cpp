@@ -101,13 +101,29 @@ void fill_query_key(const Options& o, CaseDraft& d) {
 }
 void fill_nothing(const Options&, CaseDraft&) {}
 
+// A value of a spec as JSON has it.
+Json json_of(const SpecValue& v) {
+  switch (v.kind()) {
+    case SpecValue::Kind::integer: return v.integer();
+    case SpecValue::Kind::real: return v.real();
+    case SpecValue::Kind::boolean: return v.boolean();
+    case SpecValue::Kind::list: {
+      Json::Array out;
+      for (const SpecValue& x : v.list()) out.push_back(json_of(x));
+      return out;
+    }
+    case SpecValue::Kind::spec: return to_string(v.spec());
+    default: return v.text();
+  }
+}
+
 // {"name": ..., options}: an optimizer's spec as kind `training` has it.
 Json optimizer_object(const std::string& text) {
   Json out = Json::Object{};
   const Options o = optimizer_tables().resolve(nn::parse_spec(text));
   out.set("name", o.name());
   for (const OptionDef& def : optimizer_tables().find(o.name())->options)
-    out.set(def.name, parse_json(to_string(o.value(def.name)), "optimizer"));
+    out.set(def.name, json_of(o.value(def.name)));
   return out;
 }
 void fill_training(const Options& o, CaseDraft& d) {
@@ -237,12 +253,7 @@ Json config_of(const DraftKind& kind, const Options& o) {
     if (std::find(kind.sizes.begin(), kind.sizes.end(), def.name) != kind.sizes.end()) continue;
     const SpecValue& v = o.value(def.name);
     if (!o.given(def.name) && ((v.kind() == SpecValue::Kind::integer && v.integer() == 0) || o.is_word(def.name, "default"))) continue;
-    switch (v.kind()) {
-      case SpecValue::Kind::integer: config.set(def.name, v.integer()); break;
-      case SpecValue::Kind::real: config.set(def.name, v.real()); break;
-      case SpecValue::Kind::boolean: config.set(def.name, v.boolean()); break;
-      default: config.set(def.name, v.text());
-    }
+    config.set(def.name, json_of(v));
   }
   return config;
 }

@@ -11,6 +11,7 @@ namespace waymark::train {
 namespace {
 
 models::EncoderConfig encoder_keys(JsonReader& r, const nn::AttentionConfig& a) {
+  if (!a.out_proj) r.refuse("out_proj", "must be true: a layer has its output projection");
   models::EncoderConfig e;
   e.embed_dim = a.embed_dim;
   e.num_heads = a.num_heads;

@@ -10,6 +10,7 @@
 #include "core/parallel/parallel.h"
 #include "tests/temporary_folder.h"
 #include "tests/train/optim/fixture.h"
+#include "train/optim/registry.h"
 
 using namespace waymark;
 using namespace waymark::test;
@@ -236,10 +237,12 @@ TEST_CASE("state goes through a file and training goes on bit for bit") {
     }
     for (size_t i = 0; i < whole.size(); ++i) CHECK(difference(cut[i], whole[i]) == "");
   };
-  run([](const std::vector<Tensor>& p) { return std::make_unique<AdamW>(p, AdamWOptions{.lr = 0.03}); });
-  run([](const std::vector<Tensor>& p) { return std::make_unique<SGD>(p, SGDOptions{.lr = 0.03, .momentum = 0.9}); });
-  run([](const std::vector<Tensor>& p) { return std::make_unique<Lamb>(p, LambOptions{.lr = 0.03}); });
-  run([](const std::vector<Tensor>& p) { return std::make_unique<Adafactor>(p); });
+  for (const char* spec : {"adamw(lr=0.03)", "adamw(lr=0.03, bias_correction=false, eps=1e-6)", "adam(lr=0.03, weight_decay=0.1)",
+                           "sgd(lr=0.03)", "sgd(lr=0.03, momentum=0.9, dampening=0.2, weight_decay=0.01)",
+                           "sgd(lr=0.03, momentum=0.9, nesterov=true)", "lamb(lr=0.03)", "adafactor", "adafactor(lr=0.03, weight_decay=0.1)"}) {
+    CAPTURE(std::string(spec));
+    run([&](const std::vector<Tensor>& p) { return make_optimizer(one_group(p), optimizer_tables().resolve(nn::parse_spec(spec))); });
+  }
 }
 
 TEST_CASE("a state that does not fit is listed in full and changes nothing") {

@@ -300,6 +300,22 @@ TEST_CASE("groups, decay and frozen parameters") {
       CHECK((difference(start[i].second, end[i].second) == "") == still);
     }
   }
+  SUBCASE("gradients are cut element by element before their norm is taken") {
+    const Config config = small_config(text, {{"train.steps", "1"}, {"optim.optimizer", "sgd(lr=1)"}, {"optim.schedule", "constant"},
+                                              {"optim.clip_value", "1e-4"}, {"optim.clip_norm", "0.0"}});
+    Trainer trainer(config);
+    const RandomScope random(0);
+    const auto task = make_task(task_request(config));
+    const auto start = make_task_model(config, *task)->module().state_dict();
+    trainer.run();
+    const auto end = state_of(trainer);
+    double most = 0;
+    for (size_t i = 0; i < end.size(); ++i) {
+      const auto a = start[i].second.to_vector<double>(), b = end[i].second.to_vector<double>();
+      for (size_t k = 0; k < a.size(); ++k) most = std::max(most, std::fabs(a[k] - b[k]));
+    }
+    CHECK(most == doctest::Approx(1e-4).epsilon(1e-2));
+  }
   SUBCASE("only matrices decay") {
     // Without gradient (mask everything out of reach): lr · decay alone moves parameters; here by groups.
     const Config config = small_config(text, {{"optim.optimizer", "sgd(lr=0.1, weight_decay=0.5)"}});
