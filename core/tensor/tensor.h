@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/tensor/count.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/error.h"
 #include "core/tensor/index.h"
@@ -49,7 +50,14 @@ struct MetaBase {
 class WAYMARK_API TensorImpl : public RefCounted {
  public:
   TensorImpl(Intrusive<Storage> storage, DType dtype, Shape shape, Shape strides, i64 offset);
-  static void destroy(TensorImpl* impl);
+  // All of a fresh storage, row-major; numel as checked_numel gave it.
+  TensorImpl(Intrusive<Storage> storage, DType dtype, const Shape& shape, i64 numel);
+  // The same view once more, without metadata.
+  explicit TensorImpl(const TensorImpl& view);
+  ~TensorImpl() { count(Count::tensors, -1); }
+  static void* operator new(size_t bytes) { return small_allocate(bytes); }
+  static void operator delete(void* p, size_t bytes) { small_free(p, bytes); }
+  static void destroy(TensorImpl* impl) { delete impl; }
   static i64 live();
 
   Intrusive<Storage> storage;
@@ -80,12 +88,28 @@ class Dims {
 
 class HookHandle;
 struct ValuesIndices;  // what max(dim), sort, topk, ... return
+struct MinMax;         // of aminmax
+struct Unique;         // of unique
 class IndexItem;       // one item of index({...})
+
+// The index in x[3], with the line it stands in.
+struct Position {
+  Position(i64 i, Loc at = Loc::here()) : index(i), loc(at) {}  // NOLINT: implicit on purpose
+  i64 index;
+  Loc loc;
+};
 
 class WAYMARK_API Tensor {
  public:
   Tensor() = default;
   explicit Tensor(Intrusive<TensorImpl> impl) : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+  // A variable can be made another tensor. A result cannot: `x[0] = y` would change no element.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  Tensor& operator=(const Tensor&) && = delete;  // x[0] = y: write x[0].copy_(y) or x.index_put_({0}, y)
 
   bool defined() const { return static_cast<bool>(impl_); }
   TensorImpl* impl() const { return impl_.get(); }
@@ -188,7 +212,7 @@ WAYMARK_API Tensor make_empty(const Shape& shape, DType dtype);
 WAYMARK_API Tensor make_empty_like(const Tensor& like, DType dtype);
 // Another view of the same storage, without history. Error if an element lies outside the storage.
 WAYMARK_API Tensor alias(const Tensor& t, const Shape& shape, const Shape& strides, i64 offset);
-inline Tensor alias(const Tensor& t) { return alias(t, t.shape(), t.strides(), t.offset()); }
+inline Tensor alias(const Tensor& t) { return Tensor(Intrusive<TensorImpl>(new TensorImpl(*t.impl()))); }
 // A tensor on a part of a shared block, with a Storage of its own: parameters that lie flat in memory, column windows of
 // one product. Changing one in place does not raise the version of another. offset: elements from the block's start.
 // Strides >= 0. Error if it does not fit.

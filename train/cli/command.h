@@ -77,7 +77,7 @@ const std::vector<OptionInfo>& common_options();
 Arguments parse_arguments(const Command& command, const std::vector<std::string>& words, Problems& problems,
                           bool* split = nullptr);
 
-// The program without the program's name: dispatches, prints errors, returns the exit code of specs/runner 1.
+// The program without the program's name: dispatches, prints errors, returns the exit code: 0, 1, 2, 130 or 143.
 WAYMARK_API int run_program(const std::vector<std::string>& words);
 
 // All commands, in the order of the help.

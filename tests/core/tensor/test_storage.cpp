@@ -29,8 +29,7 @@ TEST_CASE("copies of a tensor are the same tensor; views share storage and versi
 TEST_CASE("tensors carved from one block have a storage and a version each") {
   const Intrusive<Block> block = Block::allocate(1024);
   const auto part = [&](i64 offset) {
-    return Tensor(Intrusive<TensorImpl>(new (small_allocate(sizeof(TensorImpl)))
-                                            TensorImpl(Storage::part_of(block, offset, 64), kF32, {16}, {1}, 0)));
+    return Tensor(Intrusive<TensorImpl>(new TensorImpl(Storage::part_of(block, offset, 64), kF32, {16}, {1}, 0)));
   };
   const Tensor a = part(0), b = part(64);
   a.fill_(1);
@@ -80,10 +79,10 @@ TEST_CASE("axes of extent 1 and empty tensors have no meaningful stride") {
 TEST_CASE("view: -1, incompatible strides, counts") {
   const Tensor a = make<float>({2, 3}, {0, 1, 2, 3, 4, 5});
   CHECK(a.view({3, -1}).shape() == Shape{3, 2});
-  CHECK(error_text([&] { a.transpose(0, 1).view({6}); }) ==
+  CHECK(error_text([&] { return a.transpose(0, 1).view({6}); }) ==
         "view: [3, 2] with strides [1, 3] cannot become [6] without a copy (axes 0 and 1 are not adjacent in memory); use reshape");
   CHECK(a.transpose(0, 1).reshape({6}).to_vector<float>() == std::vector<float>{0, 3, 1, 4, 2, 5});
-  CHECK(error_text([&] { a.view({4}); }) == "view: [2, 3] (6 elements) cannot become [4] (4 elements)");
+  CHECK(error_text([&] { return a.view({4}); }) == "view: [2, 3] (6 elements) cannot become [4] (4 elements)");
 }
 
 }  // namespace waymark::test
