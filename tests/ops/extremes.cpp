@@ -171,7 +171,7 @@ TEST_CASE("K25_K26_spread") {
   // Second order at a standard deviation of 0 is finite.
   const Tensor x = leaf({1, 1});
   CHECK_VALUES(second(x, std(x)), {0, 0});
-  // A row of large mean in f32 (engine 9.2).
+  // A row of large mean in f32.
   std::vector<float> row;
   for (int i = 0; i < 16; ++i) row.push_back(static_cast<float>(10000 + i * 1e-3));
   CHECK(var(tensor(row, kF32), {}, 0).item<double>() == doctest::Approx(2.026558e-5).epsilon(1e-5));

@@ -175,7 +175,7 @@ TEST_CASE("K37_V04_remainders") {
   CHECK(floor_divide(tensor({INT64_MIN}), tensor({-1})).at<i64>({0}) == INT64_MIN);
   CHECK(remainder(tensor({INT64_MIN}), tensor({-1})).at<i64>({0}) == 0);
   CHECK(!floor_divide(leaf({5}), 2).requires_grad());
-  CHECK_ERROR(floor_divide(tensor({1}), 0), "floor_divide: integer division by 0 at position [] of the divisor");
+  CHECK_ERROR(floor_divide(tensor({1}), 0), "floor_divide: integer division by 0");
 }
 
 TEST_CASE("K45_logaddexp") {

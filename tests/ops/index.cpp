@@ -279,7 +279,7 @@ TEST_CASE("C28_index_add") {
   backward_of(index_add(zeros({3}, kF64), 0, tensor({0, 0, 2}), t * t));
   CHECK_VALUES(t.grad(), {2, 4, 6});
 
-  // Many duplicates: the same bits for any number of threads, within the bound of engine 9.1.
+  // Many duplicates: the same bits for any number of threads, within the bound of pairwise sums.
   std::mt19937_64 rng(1);
   for (const i64 inner : {i64{1}, i64{5}}) {
     const i64 n = 1'000'000 / inner;
