@@ -107,9 +107,6 @@ void check(const NestedList& x, F f, const Numbers& value, const Numbers& gradie
   CHECK(mismatch(t.grad(), gradient) == "");
 }
 const auto full_max = [](const Tensor& x) { return max(x); };
-const auto full_min = [](const Tensor& x) { return min(x); };
-const auto max_0 = [](const Tensor& x) { return max(x, 0).values; };
-const auto min_0 = [](const Tensor& x) { return min(x, 0).values; };
 
 // Σ over the elements of the second derivatives: the gradient of the sum of the gradient.
 Tensor second(const Tensor& x, const Tensor& y) {

@@ -29,7 +29,6 @@ OP_CASES(norm_cases) {
 
 namespace {
 using V = std::vector<double>;
-V gradient(const Tensor& x, Scalar p) { return grad(norm(x, p), {x})[x].to_vector<double>(); }
 Tensor leaf(std::initializer_list<double> v) { return make<double>({static_cast<i64>(v.size())}, v).requires_grad_(); }
 }  // namespace
 
