@@ -35,6 +35,8 @@ WAYMARK_INPLACE(kAddcmulInplace, "addcmul_", "addcmul", ", Tensor tensor1, Tenso
 WAYMARK_INPLACE(kAddcdivInplace, "addcdiv_", "addcdiv", ", Tensor tensor1, Tensor tensor2, *, Scalar value=1",
                 "x ← x + v·a/b")
 
+extern const OpInfo kDivInplace;  // inplace.cpp
+
 namespace {
 
 void check_number(std::string_view op, const Tensor& x, bool only_float, Loc loc) {
