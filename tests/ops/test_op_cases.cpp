@@ -123,3 +123,27 @@ TEST_CASE("op cases: every op has a case, a bad input and its texts") {
     CHECK_MESSAGE(with_bad.contains(op->name), "no bad input");
   }
 }
+
+TEST_CASE("op cases: differentiable ops are sampled with an extent of 0 and without axes") {
+  // Ops that need an axis (or more) of their differentiable inputs, or elements to choose from.
+  const std::set<std::string_view> needs_axes = {};
+  const std::set<std::string_view> needs_elements = {};
+  std::set<std::string_view> ops, with_empty, with_none;
+  for (const OpCase& c : all_cases())
+    for (const CaseArg& a : c.args) {
+      if (!a.sampled || a.dtype != kF64 || !a.grad) continue;
+      const OpInfo* op = find_op(c.op);
+      if (!op || !op->rule.differentiable()) continue;
+      ops.insert(op->name);
+      i64 elements = 1;
+      for (const i64 n : a.shape) elements *= n;
+      if (elements == 0) with_empty.insert(op->name);
+      if (a.shape.size() == 0) with_none.insert(op->name);
+    }
+  CHECK(ops.size() > 150);
+  for (const std::string_view op : ops) {
+    INFO(op);
+    CHECK_MESSAGE(with_empty.contains(op) != needs_elements.contains(op), "a case with an extent of 0");
+    CHECK_MESSAGE(with_none.contains(op) != needs_axes.contains(op), "a case without axes");
+  }
+}
