@@ -3,6 +3,7 @@
 #include "core/ops/convert.h"
 #include "core/ops/extremes.h"
 #include "core/ops/functions.h"
+#include "core/ops/index.h"
 #include "core/ops/matmul.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
@@ -105,6 +106,55 @@ TEST_CASE("V108_integers_times_a_leaf") {
   CHECK(y.dtype() == kF32);
   y.sum().backward();
   CHECK_VALUES(x.grad(), {2, 3});
+}
+
+// Rows of the README's table of differences that no other test holds.
+TEST_CASE("create_graph: .grad is detached, the map carries the history") {
+  const Tensor x = leaf({1, 2});
+  const i64 nodes = Node::live();
+  {
+    const GradMap map = (x * x * x).sum().backward({.create_graph = true});
+    CHECK(!x.grad().requires_grad());
+    CHECK(x.grad().is_leaf());
+    CHECK(map[x].requires_grad());
+    CHECK_VALUES(grad(map[x].sum(), {x})[x], {6, 12});
+  }
+  CHECK(Node::live() == nodes);
+}
+
+TEST_CASE("post-accumulate hooks run when all leaves are committed") {
+  const Tensor x = leaf(2), y = leaf(3);
+  std::vector<double> seen;
+  const auto look = [&](const Tensor&) {
+    seen.push_back(x.grad().defined() ? x.grad().item<double>() : -1);
+    seen.push_back(y.grad().defined() ? y.grad().item<double>() : -1);
+  };
+  const HookHandle a = x.register_post_accumulate_grad_hook(look), b = y.register_post_accumulate_grad_hook(look);
+  (x * y).backward();
+  CHECK(seen == Numbers{3, 2, 3, 2});
+}
+
+TEST_CASE("a rule that throws leaves every .grad as it was") {
+  const Tensor x = leaf(2), y = leaf(3);
+  (x * y).backward();
+  y.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("stop"); });
+  CHECK_THROWS_AS((x * y * y).backward(), std::exception);
+  CHECK_VALUES(x.grad(), {3});
+  CHECK_VALUES(y.grad(), {2});
+}
+
+TEST_CASE("scatter of a source longer than its index: the part that is not read gets 0") {
+  const Tensor at = tensor({1, 0});
+  for (const int kind : {0, 1, 2}) {
+    const Tensor x = leaf({10, 20, 30}), s = leaf({1, 2, 3, 4});
+    const Tensor y = kind == 0   ? scatter(x, 0, at, s)
+                     : kind == 1 ? scatter_add(x, 0, at, s)
+                                 : scatter_reduce(x, 0, at, s, "sum");
+    backward_of(y);
+    CHECK_VALUES(s.grad(), {1, 1, 0, 0});
+    if (kind == 0) CHECK_VALUES(y, {2, 1, 30});
+    else CHECK_VALUES(y, {12, 21, 30});
+  }
 }
 
 }  // namespace waymark::test
