@@ -157,6 +157,7 @@ Tensor make_empty_like(const Tensor& like, DType dtype) {
 }
 
 Tensor alias(const Tensor& t, const Shape& shape, const Shape& strides, i64 offset) {
+  checked_numel("view", shape, size_of(t.dtype()));  // repeated elements count, too
   auto* impl = new (small_allocate(sizeof(TensorImpl)))
       TensorImpl(t.impl()->storage, t.dtype(), shape, strides, offset);
   Tensor out{Intrusive<TensorImpl>(impl)};

@@ -217,7 +217,7 @@ TEST_CASE("C26_a_position_in_a_loss_says_why_it_has_no_gradient") {
   const std::string text = error_text([&] { best.to(kF64).backward(); });
   CHECK(text.starts_with("backward: the root does not require grad: its history ends at argmax ("));
   CHECK(has(text, "cases.cpp:"));
-  CHECK_ERROR(tensor({1, 2}, {.requires_grad = true}), "tensor: requires_grad needs a float dtype, got i64");
+  CHECK_ERROR(tensor({1, 2}, {.requires_grad = true}), "requires_grad_: only f32 and f64 tensors have gradients, this one is i64");
   // Integer and truth results never require grad, whatever they come from.
   for (const Tensor& t : {x > 0, x.to(kI64), isnan(x), sort(x).indices, nonzero(x), one_hot(tensor({0, 1})),
                           count_nonzero(x), floor_divide(x, 2), bucketize(x, f64({1, 2}))})

@@ -49,8 +49,12 @@ TEST_CASE("conversions between dtypes") {
   CHECK(f64(1 + 0x1p-24).to(kF32).item<float>() == 1.0F);
   CHECK(f64(1 + 3 * 0x1p-24).to(kF32).item<float>() == 1.0F + 0x1p-22F);
   // Also while denormals count as zero.
-  const DenormalGuard guard(true);
-  CHECK_VALUES(tensor({1e-40}, kF32).to(kB8), {1});
+  const Tensor tiny = tensor({1e-40, -1e-40}, kF32), tinier = f64(1e-310);
+  {
+    const DenormalGuard guard(true);
+    CHECK_VALUES(tiny.to(kB8), {1, 1});
+    CHECK_VALUES(tinier.to(kB8), {1});
+  }
   // b8 holds 0 and 1, nothing else.
   for (const Tensor& t : {f64({3, kNan}).to(kB8), kInts.to(kB8), kInts > 0, logical_not(kInts)})
     for (i64 i = 0; i < t.numel(); ++i) CHECK(static_cast<int>(t.raw()[i]) <= 1);

@@ -105,7 +105,7 @@ TEST_CASE("corners of views") {
   CHECK_VALUES(x.slice(1, -100, 100), {0, 1, 2, 3, 4, 5});
   CHECK(x.slice(1, 5, 2).shape() == Shape{2, 0});
   CHECK_VALUES(x.slice(1, -1, -4, -1), {2, 1, 0, 5, 4, 3});
-  CHECK_ERROR(x.slice(1, 0, 3, 0), "slice: the step must not be 0");
+  CHECK_ERROR(x.slice(1, 0, 3, 0), "slice: step 0 is not allowed");
   CHECK(error_text([&] { static_cast<void>(x.select(1, 3)); }).starts_with("select: "));
   CHECK(error_text([&] { static_cast<void>(x.index({0, 3})); }) != "(no error)");
   CHECK(x.narrow(1, 3, 0).shape() == Shape{2, 0});
@@ -198,7 +198,7 @@ TEST_CASE("tensors of size 0") {
   CHECK(topk(zeros({3}), 0).values.shape() == Shape{0});
   CHECK(error_text([] { static_cast<void>(topk(zeros({3}), 4)); }).starts_with("topk: "));
   CHECK(cat({zeros({0}), zeros({2, 3}), zeros({0})}).shape() == Shape{2, 3});
-  CHECK_ERROR(zeros({0, 3}).reshape({-1, 0}), "reshape: [0, 3] has no elements, so -1 in [-1, 0] could be any extent");
+  CHECK_ERROR(zeros({0, 3}).reshape({-1, 0}), "reshape: the -1 in [-1, 0] is ambiguous for a tensor of shape [0, 3]");
 }
 
 TEST_CASE("tensors without axes") {
@@ -214,12 +214,15 @@ TEST_CASE("tensors without axes") {
   }
   CHECK(error_text([&] { static_cast<void>(x.sum(1)); }) != "(no error)");
   CHECK_VALUES(f64({{1, 2}, {3, 4}}).sum(std::vector<i64>{}), {10});
-  CHECK_ERROR(f64({{1, 2}}).sum({0, 0}), "sum: dim 0 appears twice");
+  CHECK_ERROR(f64({{1, 2}}).sum({0, 0}), "sum: a dim appears twice in [0, 0]");
 }
 
 TEST_CASE("extents and strides that overflow are errors, and nothing is allocated") {
   const i64 live = memory_counters().bytes_live;
-  CHECK(error_text([] { static_cast<void>(zeros({1}).expand({INT64_MAX, INT64_MAX})); }) != "(no error)");
+  CHECK_ERROR(zeros({1}).expand({INT64_MAX, INT64_MAX}),
+              "expand: [9223372036854775807, 9223372036854775807] has more than 2^63-1 bytes");
+  CHECK_ERROR(zeros({1}).expand({INT64_MAX}), "expand: [9223372036854775807] has more than 2^63-1 bytes");
+  CHECK(error_text([] { static_cast<void>(zeros({1}).as_strided({INT64_MAX, 2}, {0, 0})); }) != "(no error)");
   CHECK(error_text([] { static_cast<void>(zeros({4}).as_strided({2}, {INT64_MAX})); }) != "(no error)");
   CHECK(error_text([] { static_cast<void>(zeros({4}).as_strided({INT64_MAX, 2}, {1, INT64_MAX})); }) != "(no error)");
   CHECK(error_text([] { static_cast<void>(zeros({2}).repeat({INT64_MAX})); }) != "(no error)");
@@ -254,7 +257,8 @@ TEST_CASE("access from the host: item, at, accessor, conditions") {
   CHECK(x.t().to_vector<i64>() == std::vector<i64>{1, 40, 2, 5, 3, -6});
   CHECK(static_cast<bool>(f64(3)));
   CHECK(!static_cast<bool>(tensor({false})));
-  CHECK(has(error_text([&] { static_cast<void>(static_cast<bool>(x)); }), "ambiguous: use any() or all()"));
+  CHECK_ERROR(static_cast<bool>(x),
+              "bool: a tensor with 6 elements is ambiguous as a condition: use any() or all()");
 }
 
 }  // namespace waymark::test

@@ -58,10 +58,11 @@ TEST_CASE("messages: versions and graphs that are gone") {
       y.add_(1);
     }
     CHECK(plain([&] { z.sum().backward(); }) ==
-          "mul: backward needs input 0 (output of exp #N, [3] f64) as it was at version 0, but add_ wrote to it "
+          "mul: backward needs input 1 (output of exp #N, [3] f64) as it was at version 0, but add_ wrote to it "
           "(version 1)\n"
           "  exp at messages.cpp:L in encoder.ffn; add_ at messages.cpp:L in encoder.ffn\n"
-          "  write y = y + 1, or clone() before the change");
+          "  write y = y + 1, or clone() before the change\n"
+          "  in backward of mul #N at messages.cpp:L in encoder.ffn");
     const Tensor w = (x * x).sum();
     w.backward();
     CHECK(plain([&] { w.backward(); }) ==
@@ -77,7 +78,8 @@ TEST_CASE("messages: versions and graphs that are gone") {
   CHECK(plain([&] { y.sum().backward(); }) ==
         "exp: backward needs its output 0 ([3] f64) as it was at version 0, but mul_ wrote to it (version 1)\n"
         "  exp at messages.cpp:L; mul_ at messages.cpp:L\n"
-        "  write y = y + 1, or clone() before the change");
+        "  write y = y + 1, or clone() before the change\n"
+        "  in backward of exp #N at messages.cpp:L");
 }
 
 TEST_CASE("messages: roots, inputs and gradients that are not there") {

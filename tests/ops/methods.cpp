@@ -392,7 +392,7 @@ TEST_CASE("operators with numbers on either side") {
 }
 
 TEST_CASE("scalars stay scalars: no tensor is made of them, and none is saved") {
-  const Tensor x = leaf({1, -2, 4}), m = tensor({true, false, true});
+  const Tensor x = f64({1, -2, 4}), m = tensor({true, false, true});
   struct Watcher final : Observer {
     void on_op(const ForwardEvent& e) override { inputs = std::max(inputs, e.inputs.size()); }
     void before_write(const Tensor&) override {}

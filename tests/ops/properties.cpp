@@ -156,13 +156,14 @@ TEST_CASE("every op gives on views what it gives on their copies") {
 
 TEST_CASE("every op gives the same bits under NoGrad, an observer, in a checkpoint, in a thread, without reuse") {
   for_all_cases(MemoryLayout::contiguous, [](const OpCase&, const Instance& x) {
+    if (x.op->name == "empty") return;  // its values are what was in the memory
     const std::vector<Tensor> leaves = leaves_of(x), outputs = x.run(leaves);
     {
       const NoGrad off;
       const std::vector<Tensor> y = x.run(leaves);
       CHECK(difference_of(y, outputs) == "");
       for (const Tensor& t : y)
-        if (t.numel() > 0 && !t.is(leaves[0])) CHECK((!t.requires_grad() || t.is_leaf()));
+        if (!leaves.empty() && !t.is(leaves[0])) CHECK((!t.requires_grad() || t.is_leaf()));
     }
     {
       Quiet quiet;

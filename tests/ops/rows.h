@@ -52,7 +52,7 @@ template <class F> Tensor second_of(const NestedList& x, F f) {
   return map.contains(t) ? map[t] : zeros(t.shape(), kF64);
 }
 
-#define F1(NAME) [](const Tensor& x) { return NAME(x); }
-#define F2(NAME) [](const Tensor& a, const Tensor& b) { return NAME(a, b); }
+#define F1(NAME) [](const Tensor& arg_) { return NAME(arg_); }
+#define F2(NAME) [](const Tensor& left_, const Tensor& right_) { return NAME(left_, right_); }
 
 }  // namespace waymark::test
