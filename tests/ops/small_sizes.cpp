@@ -193,6 +193,13 @@ OP_CASES(small_indexing) {
                              arg("reduce", "mean")});
   op_case("scatter", {input({}), arg("dim", 0), indices("index", {}, 1), tensor_arg("src", {})});
   op_case("scatter_add", {input({}), arg("dim", 0), indices("index", {}, 1), tensor_arg("src", {})});
+  op_case("index_add", {input({}), arg("dim", 0), indices("index", {1}, 1), tensor_arg("source", {})});
+  op_case("index_copy", {input({}), arg("dim", 0), indices("index", {1}, 1), tensor_arg("source", {})});
+  op_case("scatter_reduce", {input({}), arg("dim", 0), indices("index", {}, 1), tensor_arg("src", {}), arg("reduce", "sum")});
+  op_case("take_along_dim", {input({}), indices("indices", {}, 1), arg("dim", 0)});
+  op_case("index_put", {input({0, 3}), arg("indices", std::vector<IndexArgument>{Slice(), i64{1}}), tensor_arg("values", {})});
+  op_case("pair_gather", {input({0, 3}), indices("rows", {2, 2}, 3), arg("side", "shared")});
+  op_case("masked_scatter", {input({}), mask("mask", {}), tensor_arg("source", {1})});
   op_case("masked_select", {input({}), mask("mask", {})});
   op_case("masked_select", {input({0, 2}), mask("mask", {2})});
   op_case("masked_scatter", {input({0, 2}), mask("mask", {2}), tensor_arg("source", {3})});
@@ -211,6 +218,10 @@ OP_CASES(small_products) {
   op_case("addmm", {input({}), tensor_arg("mat1", {2, 2}), tensor_arg("mat2", {2, 3})});
   op_case("baddbmm", {input({3}), tensor_arg("batch1", {2, 2, 0}), tensor_arg("batch2", {2, 0, 3})});
   op_case("linear", {input({0, 3}), tensor_arg("weight", {2, 3}), tensor_arg("bias", {2})});
+  op_case("linear_packed", {input({0, 3}), list_arg("weights", 0, {2, 3}), list_arg("weights", 1, {1, 3})});
+  op_case("tensordot", {tensor_arg("a", {}), tensor_arg("b", {2}), arg("dims", 0)});
+  op_case("einsum", {arg("equation", ",a->a"), list_arg("operands", 0, {}), list_arg("operands", 1, {2})});
+  op_case("normalize", {input({}), arg("dim", 0)});
   op_case("kron", {input({}), other({2})});
   op_case("kron", {input({0, 2}), other({2, 1})});
   op_case("tensordot", {tensor_arg("a", {2, 0}), tensor_arg("b", {0, 3}), arg("dims", 1)});
