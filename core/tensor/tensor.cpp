@@ -171,6 +171,7 @@ Tensor make_empty_like(const Tensor& like, DType dtype) {
 }
 
 Tensor alias(const Tensor& t, const Shape& shape, const Shape& strides, i64 offset) {
+  checked_numel("view", shape, size_of(t.dtype()));  // repeated elements count, too
   auto* impl = new TensorImpl(t.impl()->storage, t.dtype(), shape, strides, offset);
   Tensor out{Intrusive<TensorImpl>(impl)};
   if (impl->numel > 0) {
@@ -187,6 +188,7 @@ Tensor tensor_in_block(const Intrusive<Block>& block, DType dtype, const Shape& 
   const i64 size = size_of(dtype), numel = checked_numel("tensor_in_block", shape, size);
   const auto [low, high] = reach_of(shape, strides, 0);
   const i64 used = numel ? high + 1 : 0;
+  if (numel == 0) offset = 0;  // nothing fits anywhere
   if (offset < 0 || (numel && low < 0) || used > block->bytes() / size - offset)
     fail("tensor_in_block", "{} with strides {} and offset {} does not fit into a block of {} bytes", shape, strides, offset,
          block->bytes());

@@ -253,7 +253,7 @@ TEST_CASE("V73_nonzero") {
   CHECK_VALUES(at[1], {1, 0});
 }
 
-TEST_CASE("K63_K64_duplicates_last_wins") {
+TEST_CASE("duplicates_last_wins") {
   const Tensor s = leaf({1, 2});
   const Tensor y = scatter(zeros({2}, kF64), 0, tensor({0, 0}), s);
   CHECK_VALUES(y, {2, 0});
