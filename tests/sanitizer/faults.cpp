@@ -7,8 +7,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <limits>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "core/parallel/parallel.h"
@@ -19,8 +22,16 @@ int main(int argc, char** argv) {
   if (fault == "race") {
     waymark::set_num_threads(2);
     long sum = 0;
-    for (int run = 0; run < 100; ++run)
-      waymark::parallel_for(1 << 20, 1 << 12, [&](waymark::i64 begin, waymark::i64 end) { sum += end - begin; });
+    // Nobody goes on before two threads are here, or the caller may do all the work alone; relaxed, so that this orders
+    // nothing between them.
+    std::atomic<int> here{0};
+    waymark::parallel_for(1 << 20, 1 << 12, [&](waymark::i64 begin, waymark::i64 end) {
+      thread_local const int me = here.fetch_add(1, std::memory_order_relaxed);
+      const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (here.load(std::memory_order_relaxed) < 2 && std::chrono::steady_clock::now() < latest)
+        std::this_thread::yield();
+      sum += end - begin + 0 * me;
+    });
     fmt::print("not stopped: {}\n", sum);
   } else if (fault == "overflow") {
     std::vector<int> values(static_cast<size_t>(argc), 1);

@@ -51,8 +51,10 @@ struct Folder : waymark::test::TemporaryFolder {
 }  // namespace
 
 TEST_CASE_FIXTURE(Folder, "signals at random moments: saved, resumed, the same bits") {
+  const auto start = std::chrono::steady_clock::now();
   Child plain(command("plain", false), *this / "plain.log");
   REQUIRE(wait(plain) == 0);
+  const std::chrono::duration<double> whole_run = std::chrono::steady_clock::now() - start;
   const std::string expected = weights("plain");
 
   std::mt19937 rng(5);
@@ -65,9 +67,9 @@ TEST_CASE_FIXTURE(Folder, "signals at random moments: saved, resumed, the same b
       std::vector<std::string> words = command(out, resume);
       if (!resume && fs::exists(*this / out)) words.emplace_back("--force");
       Child child(words, *this / (out + ".log"));
-      // SIGINT, SIGTERM and SIGKILL in turn, a little later each time, so that every run ends.
+      // SIGINT, SIGTERM and SIGKILL in turn, as a rule later each time, so that every run ends however slow the machine.
       const int number = attempt % 3 == 0 ? SIGINT : attempt % 3 == 1 ? SIGTERM : SIGKILL;
-      std::this_thread::sleep_for(std::chrono::milliseconds(static_cast<int>(rng() % 60) + 25 * attempt));
+      std::this_thread::sleep_for(whole_run * (0.1 * (attempt + 1) * std::uniform_real_distribution<>()(rng)));
       child.signal(number);
       const int code = wait(child);
       if (code == 0) break;
