@@ -2,7 +2,7 @@
 //
 //   weight(parameter("weight", {out, in}, init::kaiming_uniform(std::sqrt(5.0))))
 //
-// Random ones draw from one stream, `<parameter path>.init` inside a module (specs: engine 10).
+// Random ones draw from one stream, `<parameter path>.init` inside a module.
 #pragma once
 
 #include <functional>

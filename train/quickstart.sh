@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The main job: a comparison of position encodings on real text, from an empty machine to a table (specs: positions 10.4).
+# The main job: a comparison of position encodings on real text, from an empty machine to a table.
 #   bash train/quickstart.sh [--text FILE] [--position LIST] [--attention LIST] [--seeds LIST] [--steps N] [--out DIR]
 #     --text FILE       any UTF-8 text in place of the King James Bible
 #     --position LIST   encodings, commas between (default: none, sinusoid, learned, shaw, huang-m1 ... m4, rope)

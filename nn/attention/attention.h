@@ -1,4 +1,4 @@
-// Attention: from tokens to mixed tokens. One interface for all kinds; a spec names the kind (specs: attentions 1).
+// Attention: from tokens to mixed tokens. One interface for all kinds; a spec names the kind.
 //
 //   nn::MultiHeadAttention attention{*this, "attention", {.embed_dim = 64, .num_heads = 4, .position = "huang-m4(clip=8)"}};
 //   Tensor y = attention({.x = x, .positions = Positions::range(64)}).y;

@@ -1,4 +1,4 @@
-// What an attention says about itself (specs: attentions 6.1). Functions of its options, causality and cross-attention.
+// What an attention says about itself. Functions of its options, causality and cross-attention.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // The judge: which position encoding goes with which attention. It reads the facts of both and the refinement list
-// (specs: positions 4, attentions 6.2), and nothing else; constructors, configs, `explain`, `matrix` and tests ask it.
+// and nothing else; constructors, configs, `explain`, `matrix` and tests ask it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Mask: which (query, key) pairs a call allows, as a value (specs: attentions 2).
+// Mask: which (query, key) pairs a call allows, as a value.
 #pragma once
 
 #include <string>

@@ -29,7 +29,7 @@
 namespace waymark::nn {
 
 struct ParameterOptions {
-  // Weight decay would pull it to a wrong neutral point: biases, gains of norms, multipliers (specs: positions 1.4).
+  // Weight decay would pull it to a wrong neutral point: biases, gains of norms, multipliers.
   bool no_decay = false;
   // Other names under which a state may have it, relative to the module, dots allowed; used where unambiguous.
   std::vector<std::string> also = {};

@@ -1,5 +1,5 @@
 // What encodings and attentions say about themselves. The judge, the constructors, `waymark explain`, `waymark matrix`
-// and the tests read these facts and nothing else (specs: positions 2, 4.1).
+// and the tests read these facts and nothing else.
 #pragma once
 
 #include <initializer_list>
@@ -42,7 +42,7 @@ struct EncodingFacts {
   Capabilities needs, wants;         // missing needs: refused; missing wants: a property is lost
   bool needs_causal_call = false;
   bool redefines_content = false;    // replaces q·k: excludes query-key maps
-  i64 extra_terms = 0;               // counted by the scale (specs: positions 1.2)
+  i64 extra_terms = 0;               // counted by the scale
   bool reads_positions = true;
   bool sees_direction = false;       // tells left from right without a causal mask
   std::string direction;             // in words: "yes", "no", "only through a causal mask"

@@ -1,5 +1,5 @@
 // PositionModule: the `position` part of a stack or of an attention. It owns the parameters of its encodings and puts
-// them under the right names (specs: positions 1.4).
+// them under the right names.
 //
 // * One owner of a path: position.table. Two encodings with the same one: position.huang-m4.table, position.cope.table.
 //   A state may use the plain and the qualified name wherever that is unambiguous.

@@ -1,5 +1,5 @@
 // Positions: where the tokens of a call stand. They are data that travels with the tokens; nothing infers them from a
-// length (specs: positions 1.3).
+// length.
 //
 //   Positions::range(64)                  0 ... 63, for every row of the batch
 //   Positions::range(4, 60)               60 ... 63: the next tokens after a cache

@@ -68,7 +68,7 @@ const std::vector<OptionInfo>& common_options();
 // Checks `words` against the table; problems are collected (unknown options with suggestions, missing values, types).
 Arguments parse_arguments(const Command& command, const std::vector<std::string>& words, Problems& problems);
 
-// The program without the program's name: dispatches, prints errors, returns the exit code of specs/runner 1.
+// The program without the program's name: dispatches, prints errors, returns the exit code: 0, 1, 2, 130 or 143.
 WAYMARK_API int run_program(const std::vector<std::string>& words);
 
 // All commands, in the order of the help.

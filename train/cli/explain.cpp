@@ -177,7 +177,7 @@ std::string flops_text(double flops) {
   return fmt::format("{:.3g}{}", flops, units[unit]);
 }
 
-// Forward flops of one layer and one sequence (specs/runner 2.6), and what a query sees.
+// Forward flops of one layer and one sequence, and what a query sees.
 void print_costs(const Question& q) {
   const double width = static_cast<double>(q.sizes.num_heads * q.sizes.head_dim),
                embed = static_cast<double>(q.sizes.embed_dim);

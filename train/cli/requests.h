@@ -1,6 +1,6 @@
 // What the commands that run experiments are asked to do, checked: configs are resolved and every problem is reported
 // before a request exists. commands.cpp joins each command with the function that does the work and returns the exit
-// code (specs/runner 1). Whatever such a function still finds wrong with the request it throws as ConfigError (exit 2);
+// code. Whatever such a function still finds wrong with the request it throws as ConfigError (exit 2);
 // any other exception is exit 1.
 #pragma once
 

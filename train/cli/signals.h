@@ -1,4 +1,4 @@
-// Ctrl-C and its relatives (specs/runner 10.3): the first signal asks the run to stop, the second ends the process at
+// Ctrl-C and its relatives: the first signal asks the run to stop, the second ends the process at
 // once, wherever it is. Only the program installs handlers; the library never does.
 #pragma once
 

@@ -15,7 +15,7 @@ struct Problem {
 };
 using Problems = std::vector<Problem>;
 
-// The text of the program, one line per problem (specs/runner 2.4):
+// The text of the program, one line per problem:
 //   2 problems, nothing was read or written
 //     tiny.toml:12  model.num_head = 8: unknown key. Did you mean model.num_heads?
 //     --position    unknown position encoding roep. Did you mean rope?

@@ -33,7 +33,7 @@ struct RawEntry {
   std::string origin;  // "tiny.toml:12", "--set", "--position", "program"
 };
 
-// What [sweep] of a file says (specs/runner 11).
+// What [sweep] of a file says.
 struct SweepSource {
   bool present = false;
   std::vector<RawEntry> settings;  // sweep.seeds, sweep.grid.<key>, sweep.zip.<key>

@@ -1,4 +1,4 @@
-// The cells of a sweep: the grid written out, every cell resolved and checked before anything runs (specs/runner 11).
+// The cells of a sweep: the grid written out, every cell resolved and checked before anything runs.
 //
 // Axes come from [sweep.grid] and [sweep.zip] of the files and from --set with several values, the first one outermost;
 // seeds vary fastest. A later source replaces an axis of the same key. [[sweep.case]] adds single runs beside the grid,

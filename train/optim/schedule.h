@@ -1,4 +1,4 @@
-// Learning rate schedules (specs/runner 6): a factor on the learning rate, as a function of completed updates.
+// Learning rate schedules: a factor on the learning rate, as a function of completed updates.
 //
 //   train::AdamW optimizer(net.parameters(), {.lr = 1e-3});
 //   train::Cosine schedule(optimizer, {.total = 2000, .warmup = 100});

@@ -1,4 +1,4 @@
-// What a run tells while it runs, and how the console shows it (specs/runner 4). The trainer prints nothing itself: it
+// What a run tells while it runs, and how the console shows it. The trainer prints nothing itself: it
 // calls a RunSink, if one is set.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Sweeps: every cell a run of its own, as a child process with its own folder and log (specs/runner 11).
+// Sweeps: every cell a run of its own, as a child process with its own folder and log.
 //
 // * The id of a run decides what there is to do: finished runs are passed over, interrupted and half-done ones are
 //   resumed, missing ones started, failed ones left unless asked for. Calling again does only what is missing.

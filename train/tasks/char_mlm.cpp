@@ -1,4 +1,4 @@
-// char-mlm: masked symbols of a text (specs/tasks 5).
+// char-mlm: masked symbols of a text.
 //
 // * train: windows of `context` symbols with a start drawn uniformly, one per item; without data.train_size there is
 //   no end to them. val, test: consecutive windows without overlap; test@N: windows of N symbols of the test part. With

@@ -1,4 +1,4 @@
-// Task: what is trained and how it is measured (specs/tasks 1). A value of the registry (registry.h), made from a spec:
+// Task: what is trained and how it is measured. A value of the registry (registry.h), made from a spec:
 // char-mlm(source=kjv). It gives splits, batches, targets, metrics, baselines and fingerprints; the kind says which
 // model and which loss belong to it.
 //
@@ -51,7 +51,7 @@ class WAYMARK_API Task {
   virtual i64 inputs() const = 0;
   virtual i64 outputs() const = 0;
   virtual i64 pad_id() const = 0;
-  // val and test are the same data: nothing may be selected on them (specs/runner 8.3).
+  // val and test are the same data: nothing may be selected on them.
   virtual bool test_is_validation() const { return false; }
 
   // Items of the training split, for update number `step` (from 0). The batch is that of the whole step: what is drawn

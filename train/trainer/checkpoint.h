@@ -1,4 +1,4 @@
-// Checkpoints of a run (specs/runner 10.1):
+// Checkpoints of a run:
 //   checkpoints/step-00001200/{model.safetensors, optimizer.safetensors, state.json, config.toml}
 //   checkpoints/index.json    {"last": "step-00001200", "best": ..., "interrupted": ...}
 //

@@ -1,4 +1,4 @@
-// Evaluation of one split: evaluation mode, no gradient, exact weights of a short last batch (specs/runner 8).
+// Evaluation of one split: evaluation mode, no gradient, exact weights of a short last batch.
 #pragma once
 
 #include <atomic>

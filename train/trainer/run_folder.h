@@ -1,4 +1,4 @@
-// The folder of a run: what is in it already, who works in it, and its fixed files (specs/runner 9).
+// The folder of a run: what is in it already, who works in it, and its fixed files.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,4 @@
-// Trainer: trains the model of a config on its task, measures it, and keeps everything in the folder of the run
-// (specs/runner 3, 8 to 10).
+// Trainer: trains the model of a config on its task, measures it, and keeps everything in the folder of the run.
 //
 //   train::Trainer trainer(train::make_config({{"task", "char-mlm(source=kjv)"}, {"model.position", "rope"}}));
 //   trainer.on_eval([](const train::EvalReport& r) { fmt::print("{}\n", train::plain_eval_line(r)); });

@@ -1,4 +1,4 @@
-// Case files: proof against another framework (specs: cases). A case file holds what another program computed; verify
+// Case files: proof against another framework. A case file holds what another program computed; verify
 // builds the same thing here, runs it forward and backward in the dtype of the file, and compares.
 #pragma once
 

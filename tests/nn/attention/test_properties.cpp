@@ -1,4 +1,4 @@
-// Properties of every encoding on dense attention (specs: positions 8.1, attentions 11.1), over the registry.
+// Properties of every encoding on dense attention, over the registry.
 #include "core/engine/backward.h"
 #include "core/engine/gradcheck.h"
 #include "core/ops/arithmetic.h"

@@ -23,7 +23,7 @@ struct Holder : Module<Holder> {
   PositionModule position;
 };
 
-// One head, d = 2, positions 0, 1, 2, clip = 1 (specs: positions 8.2).
+// One head, d = 2, positions 0, 1, 2, clip = 1.
 struct Oracle {
   explicit Oracle(const std::string& spec, const Tensor& values) : holder(spec, {2, 1, 2}) {
     q = make<double>({1, 1, 3, 2}, {1, 2, 0, 1, -1, 1}).requires_grad_();

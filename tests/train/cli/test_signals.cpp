@@ -1,5 +1,4 @@
-// Ctrl-C and kill at random moments: a run that was stopped again and again ends as one that never was
-// (specs: runner 10.3, 16 R23, R24).
+// Ctrl-C and kill at random moments: a run that was stopped again and again ends as one that never was.
 #include <doctest/doctest.h>
 
 #include <fmt/format.h>

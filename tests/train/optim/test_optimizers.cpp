@@ -28,7 +28,7 @@ void check_near(const std::vector<double>& got, const std::vector<double>& want)
 
 }  // namespace
 
-// specs/runner 6; the first five rows are PyTorch 1.13's.
+// The first five rows are PyTorch 1.13's.
 TEST_CASE("optimizers reach the golden values") {
   SUBCASE("adamw") {
     AdamW o(golden_parameters(), {.lr = 0.1});

@@ -16,7 +16,7 @@ double relative(double got, double want) { return std::fabs(got - want) / std::f
 
 }  // namespace
 
-// specs/runner 6, golden.
+// Golden values.
 TEST_CASE("schedules of the Long Range Arena") {
   struct Case {
     i64 t;

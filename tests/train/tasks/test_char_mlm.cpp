@@ -241,7 +241,7 @@ TEST_CASE("the King James Bible as Debian has it") {
     MESSAGE("skipped: bible-kjv is not installed");
     return;
   }
-  // specs/tasks 7: without labels 4,137,849 symbols, 63 different ones.
+  // Without labels 4,137,849 symbols, 63 different ones.
   const auto task = make_task("char-mlm(source=kjv)");
   CHECK(task->outputs() == 64);  // and [MASK]
   CHECK(task->split("val").size == 4137849 / 10 / 2 / 64);

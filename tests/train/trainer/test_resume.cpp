@@ -1,4 +1,4 @@
-// Interrupted + resumed = uninterrupted, bit for bit (specs/runner 10.2).
+// Interrupted + resumed = uninterrupted, bit for bit.
 #include <doctest/doctest.h>
 
 #include "tests/train/trainer/fixture.h"
