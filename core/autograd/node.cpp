@@ -107,7 +107,8 @@ Tensor Node::unpack(size_t i) {
     s.version = s.data->storage->version();
   }
   if (!s.data) {
-    const std::string place = where();
+    std::string place = loc ? fmt::format("{}:{}", loc.name(), loc.line) : "";
+    if (scope) place += (place.empty() ? "" : ", ") + scope_path(scope);
     fail_at(loc, label() + (place.empty() ? "" : " (" + place + ")"),
             "its saved values were freed by the first backward; pass retain_graph = true there");
   }

@@ -1,4 +1,4 @@
-// BackwardRun: backward as an object that can be stepped, stopped, looked at and rewound (specs: engine 5.3).
+// BackwardRun: backward as an object that can be stepped, stopped, looked at and rewound.
 //
 //   GradMap m = loss.backward();                 // construct + finish()
 //   GradMap n = grad(loss, {w1, w2});            // never writes .grad

@@ -1,4 +1,4 @@
-// NodeCard: everything that is known of one node of a backward run, as the stepper prints it (specs: engine 13.3).
+// NodeCard: everything that is known of one node of a backward run, as the stepper prints it.
 #pragma once
 
 #include <cmath>

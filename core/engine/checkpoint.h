@@ -1,5 +1,5 @@
 // checkpoint: trades time for memory. f runs as usual, but what its ops would keep for backward is not kept; the first
-// rule that needs one of these values runs f once more (specs: engine 5.8; Chen et al. 2016, 1604.06174).
+// rule that needs one of these values runs f once more (Chen et al. 2016, 1604.06174).
 //
 // * It works at the level of saved values: the nodes of f are real. So hooks, grad(loss, {w}), stepping and
 //   create_graph work through it, and checkpoints may be nested.

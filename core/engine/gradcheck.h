@@ -1,4 +1,4 @@
-// Numerical checks of gradients (specs: engine 6). They return a report and never abort.
+// Numerical checks of gradients. They return a report and never abort.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Adam and AdamW over one piece of a parameter, in one sweep (specs/runner 6).
+// Adam and AdamW over one piece of a parameter, in one sweep (Kingma, Ba 2015; Loshchilov, Hutter 2019).
 #pragma once
 
 #include "core/tensor/types.h"

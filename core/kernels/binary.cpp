@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "core/kernels/elementwise_macros.h"
+#include "core/kernels/truth.h"
 #include "core/kernels/vmath.h"
 
 namespace waymark::kernels {
@@ -50,9 +51,9 @@ WAYMARK_ARITHMETIC(i64, i64)
   WAYMARK_BINARY_LOOP(le_##S, T, bool, a <= b)                             \
   WAYMARK_BINARY_LOOP(gt_##S, T, bool, a > b)                              \
   WAYMARK_BINARY_LOOP(ge_##S, T, bool, a >= b)                             \
-  WAYMARK_BINARY_LOOP(logical_and_##S, T, bool, (a != T(0)) & (b != T(0))) \
-  WAYMARK_BINARY_LOOP(logical_or_##S, T, bool, (a != T(0)) | (b != T(0)))  \
-  WAYMARK_BINARY_LOOP(logical_xor_##S, T, bool, (a != T(0)) != (b != T(0)))
+  WAYMARK_BINARY_LOOP(logical_and_##S, T, bool, is_true(a) & is_true(b)) \
+  WAYMARK_BINARY_LOOP(logical_or_##S, T, bool, is_true(a) | is_true(b))  \
+  WAYMARK_BINARY_LOOP(logical_xor_##S, T, bool, is_true(a) != is_true(b))
 WAYMARK_COMPARE(f32, float)
 WAYMARK_COMPARE(f64, double)
 WAYMARK_COMPARE(i64, i64)

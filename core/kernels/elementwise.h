@@ -41,7 +41,7 @@ UnaryLoop unary_loop(Unary op, DType t);
 enum class Ternary : u8 { where };  // where: c (b8) ? a : b
 TernaryLoop ternary_loop(Ternary op, DType t);
 
-// y[i] = (To)x[i] by the conversion rules of engine 1.1.
+// y[i] = (To)x[i]; NaN and values outside i64 become INT64_MIN, b8 is x ≠ 0.
 UnaryLoop convert_loop(DType from, DType to);
 
 }  // namespace waymark::kernels

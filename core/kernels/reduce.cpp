@@ -4,6 +4,7 @@
 #include "core/kernels/column_sums.h"
 #include "core/kernels/lanes.h"
 #include "core/kernels/padded_row.h"
+#include "core/kernels/truth.h"
 
 namespace waymark::kernels {
 
@@ -27,7 +28,7 @@ struct Value {
   template <class Sum, class T> WAYMARK_INLINE static Sum of(T x) { return static_cast<Sum>(x); }
 };
 struct NonZero {
-  template <class Sum, class T> WAYMARK_INLINE static Sum of(T x) { return static_cast<Sum>(x != T(0)); }
+  template <class Sum, class T> WAYMARK_INLINE static Sum of(T x) { return static_cast<Sum>(is_true(x)); }
 };
 struct Square {
   template <class Sum, class T> WAYMARK_INLINE static Sum of(T x) { return static_cast<Sum>(x) * static_cast<Sum>(x); }

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/kernels/elementwise_macros.h"
+#include "core/kernels/truth.h"
 #include "core/kernels/vmath.h"
 
 namespace waymark::kernels {
@@ -28,7 +29,7 @@ template <class T> inline T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T
                      x != x ? x : std::min(std::max(x, static_cast<T>(p[0])), static_cast<T>(p[1]))) \
   WAYMARK_UNARY_LOOP(isnan_##S, T, bool, x != x)                                              \
   WAYMARK_UNARY_LOOP(isfinite_##S, T, bool, std::fabs(x) <= std::numeric_limits<T>::max())    \
-  WAYMARK_UNARY_LOOP(logical_not_##S, T, bool, x == T(0))
+  WAYMARK_UNARY_LOOP(logical_not_##S, T, bool, !is_true(x))
 WAYMARK_REAL_UNARY(f32, float)
 WAYMARK_REAL_UNARY(f64, double)
 
@@ -72,7 +73,7 @@ WAYMARK_UNARY_LOOP(true_b8, bool, bool, x == x)
 #define WAYMARK_CONVERT(A, TA)                                              \
   WAYMARK_UNARY_LOOP(A##_to_f32, TA, float, static_cast<float>(x))          \
   WAYMARK_UNARY_LOOP(A##_to_f64, TA, double, static_cast<double>(x))        \
-  WAYMARK_UNARY_LOOP(A##_to_b8, TA, bool, x != TA(0))
+  WAYMARK_UNARY_LOOP(A##_to_b8, TA, bool, is_true(x))
 WAYMARK_CONVERT(f32, float)
 WAYMARK_CONVERT(f64, double)
 WAYMARK_CONVERT(i64, i64)

@@ -53,23 +53,33 @@ Tensor from_input(const OpInfo& op, Unary loop, Binary backward, const Arg& x, C
 
 }  // namespace
 
+// The meaning of gelu and silu in plain ops.
+static constexpr double kSqrtHalf = 0.70710678118654752440, kDensity = 0.39894228040143267794,
+                        kTanh = 0.79788456080286535588, kCubic = 0.044715;
+static Tensor gelu_twin(const Tensor& x, bool by_tanh) {
+  if (by_tanh) return mul(mul(x, 0.5), add(tanh(mul(add(x, mul(square(x), x), kCubic), kTanh)), 1));
+  return mul(x, mul(add(erf(mul(x, kSqrtHalf)), 1), 0.5));
+}
+static Tensor silu_twin(const Tensor& x) { return mul(x, sigmoid(x)); }
+
 extern constexpr OpInfo kGelu{
     .name = "gelu", .family = "activation", .doc = "Gaussian error linear unit",
     .schema = "gelu(Tensor input, *, str approximate='none') -> Tensor", .formula = "y = x·Φ(x)",
     .rule = "dx = g·(Φ(x) + x·φ(x)); tanh: g·(½(1+t) + ½x(1−t²)·√(2/π)·(1 + 0.134145x²)), t = tanh √(2/π)(x + 0.044715x³)",
-    .saves = {{"input", For{0}}}, .flops = [](OpCall& c) { return 20.0 * static_cast<double>(c.tensor("input").numel()); },
+    .saves = {{"input", For{0}}}, .twin = "gelu_twin", .flops = [](OpCall& c) { return 20.0 * static_cast<double>(c.tensor("input").numel()); },
     .apply = [](OpCall& c) { c.result(gelu(c.tensor("input"), c.word("approximate", "none"))); }};
 
 Tensor gelu(Arg x, std::string_view approximate) {
-  constexpr double kSqrtHalf = 0.70710678118654752440, kDensity = 0.39894228040143267794, kTanh = 0.79788456080286535588;
-  if (approximate == "tanh")
+  const bool by_tanh = approximate == "tanh";
+  if (!by_tanh && approximate != "none")
+    fail_at(x.loc(), "gelu", "approximate is \"none\" or \"tanh\", not \"{}\"", approximate);
+  if (explain_mode() && x->defined() && is_float(x->dtype())) return gelu_twin(*x, by_tanh);
+  if (by_tanh)
     return from_input(kGelu, Unary::gelu_tanh, Binary::gelu_tanh_backward, x, [](const Tensor& g, const Tensor& v) {
-      const Tensor cube = mul(square(v), v), t = tanh(mul(add(v, cube, 0.044715), kTanh));
-      const Tensor slope = mul(add(mul(square(v), 3 * 0.044715), 1), kTanh);
+      const Tensor cube = mul(square(v), v), t = tanh(mul(add(v, cube, kCubic), kTanh));
+      const Tensor slope = mul(add(mul(square(v), 3 * kCubic), 1), kTanh);
       return mul(g, mul(add(add(t, 1), mul(mul(v, rsub(square(t), 1)), slope)), 0.5));
     });
-  if (approximate != "none")
-    fail_at(x.loc(), "gelu", "approximate is \"none\" or \"tanh\", not \"{}\"", approximate);
   return from_input(kGelu, Unary::gelu, Binary::gelu_backward, x, [](const Tensor& g, const Tensor& v) {
     const Tensor below = mul(add(erf(mul(v, kSqrtHalf)), 1), 0.5), density = mul(exp(mul(square(v), -0.5)), kDensity);
     return mul(g, add(below, mul(v, density)));
@@ -79,9 +89,10 @@ Tensor gelu(Arg x, std::string_view approximate) {
 extern constexpr OpInfo kSilu{
     .name = "silu", .family = "activation", .doc = "sigmoid-weighted linear unit (swish)",
     .schema = "silu(Tensor input) -> Tensor", .formula = "y = x·σ(x)", .rule = "dx = g·σ·(1 + x·(1−σ))",
-    .saves = {{"input", For{0}}}, .apply = [](OpCall& c) { c.result(silu(c.tensor("input"))); }};
+    .saves = {{"input", For{0}}}, .twin = "silu_twin", .apply = [](OpCall& c) { c.result(silu(c.tensor("input"))); }};
 
 Tensor silu(Arg x) {
+  if (explain_mode() && x->defined() && is_float(x->dtype())) return silu_twin(*x);
   return from_input(kSilu, Unary::silu, Binary::silu_backward, x, [](const Tensor& g, const Tensor& v) {
     const Tensor s = sigmoid(v);
     return mul(g, mul(s, add(mul(v, rsub(s, 1)), 1)));

@@ -20,7 +20,7 @@ extern constexpr OpInfo kAdd{
     .apply = [](OpCall& c) {
       const Scalar alpha = c.scalar("alpha", Scalar(1));
       if (c.is_tensor("other")) c.result(add(c.tensor("input"), c.tensor("other"), alpha));
-      else c.result(add(c.tensor("input"), c.scalar("other")));
+      else c.result(add(c.tensor("input"), c.scalar("other"), alpha));
     }};
 extern constexpr OpInfo kSub{
     .name = "sub", .family = "arithmetic", .doc = "difference of two tensors, the second times alpha",
@@ -28,7 +28,7 @@ extern constexpr OpInfo kSub{
     .formula = "y = a − α·b", .rule = "da = g,  db = −α·g",
     .apply = [](OpCall& c) {
       const Scalar alpha = c.scalar("alpha", Scalar(1));
-      if (!c.is_tensor("other")) c.result(sub(c.tensor("input"), c.scalar("other")));
+      if (!c.is_tensor("other")) c.result(sub(c.tensor("input"), c.scalar("other"), alpha));
       else c.result(sub(c.tensor("input"), c.tensor("other"), alpha));
     }};
 
@@ -62,8 +62,23 @@ Tensor add_or_sub(const OpInfo& op, Binary loop, const Arg& a, const Arg& b, con
 
 Tensor add(Arg a, Arg b, Scalar alpha) { return add_or_sub(kAdd, Binary::add, a, b, alpha, 1); }
 
-Tensor add(Arg a, Scalar b) {
+namespace {
+
+// alpha·b as an i64 or float number.
+Scalar scaled(std::string_view op, const Arg& a, const Scalar& b, const Scalar& alpha) {
+  if (is_one(alpha)) return b;
+  if (!alpha.is_integral() && !is_float(promote(*a, b)))
+    fail_at(a.loc(), op, "alpha is a float, but the result is {}", name_of(promote(*a, b)));
+  if (b.is_integral() && alpha.is_integral())
+    return Scalar(static_cast<i64>(static_cast<u64>(b.to_i64()) * static_cast<u64>(alpha.to_i64())));
+  return Scalar(b.to_double() * alpha.to_double());
+}
+
+}  // namespace
+
+Tensor add(Arg a, Scalar b, Scalar alpha) {
   check_defined("add", a);
+  b = scaled("add", a, b, alpha);
   return record(kAdd, binary_value("add", Binary::add, a, b, promote(*a, b), true), {a}, [](Saver&) {
     return [](Tensor g, const Need&) -> Grads { return {std::move(g)}; };
   }, [&](Attrs& at) { at("other", b.to_double()); });
@@ -80,9 +95,10 @@ Tensor sub(Arg a, Arg b, Scalar alpha) {
   return add_or_sub(kSub, Binary::sub, a, b, alpha, -1);
 }
 
-Tensor sub(Arg a, Scalar b) {
+Tensor sub(Arg a, Scalar b, Scalar alpha) {
   check_defined("sub", a);
   refuse_b8(a, b.category() == 0);
+  b = scaled("sub", a, b, alpha);
   return record(kSub, binary_value("sub", Binary::sub, a, b, promote(*a, b), true), {a}, [](Saver&) {
     return [](Tensor g, const Need&) -> Grads { return {std::move(g)}; };
   }, [&](Attrs& at) { at("other", b.to_double()); });

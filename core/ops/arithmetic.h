@@ -7,10 +7,10 @@ namespace waymark {
 
 // a + alpha·b
 [[nodiscard]] WAYMARK_API Tensor add(Arg a, Arg b, Scalar alpha = 1);
-[[nodiscard]] WAYMARK_API Tensor add(Arg a, Scalar b);
+[[nodiscard]] WAYMARK_API Tensor add(Arg a, Scalar b, Scalar alpha = 1);
 // a − alpha·b. b8 is refused: use logical_xor or logical_not.
 [[nodiscard]] WAYMARK_API Tensor sub(Arg a, Arg b, Scalar alpha = 1);
-[[nodiscard]] WAYMARK_API Tensor sub(Arg a, Scalar b);
+[[nodiscard]] WAYMARK_API Tensor sub(Arg a, Scalar b, Scalar alpha = 1);
 [[nodiscard]] WAYMARK_API Tensor rsub(Arg a, Scalar b);  // b − a
 [[nodiscard]] WAYMARK_API Tensor mul(Arg a, Arg b);
 [[nodiscard]] WAYMARK_API Tensor mul(Arg a, Scalar b);
@@ -47,33 +47,40 @@ namespace waymark {
 [[nodiscard]] WAYMARK_API Tensor where(Arg condition, Arg a, Arg b);
 [[nodiscard]] WAYMARK_API Tensor where(Arg condition, Arg a, Scalar b);
 [[nodiscard]] WAYMARK_API Tensor where(Arg condition, Scalar a, Arg b);
+[[nodiscard]] WAYMARK_API Tensor where(Arg condition, Scalar a, Scalar b);  // b8, i64 or the default float
 // x with v where mask (b8) is true. Never multiply a mask by infinity: that gives NaN.
 [[nodiscard]] WAYMARK_API Tensor masked_fill(Arg x, Arg mask, Scalar v);
 
-inline Tensor operator+(Arg a, Arg b) { return add(a, b); }
-inline Tensor operator-(Arg a, Arg b) { return sub(a, b); }
-inline Tensor operator*(Arg a, Arg b) { return mul(a, b); }
-inline Tensor operator/(Arg a, Arg b) { return div(a, b); }
-inline Tensor operator+(Arg a, Scalar b) { return add(a, b); }
-inline Tensor operator-(Arg a, Scalar b) { return sub(a, b); }
-inline Tensor operator*(Arg a, Scalar b) { return mul(a, b); }
-inline Tensor operator/(Arg a, Scalar b) { return div(a, b); }
-inline Tensor operator+(Scalar a, Arg b) { return add(b, a); }
-inline Tensor operator-(Scalar a, Arg b) { return rsub(b, a); }
-inline Tensor operator*(Scalar a, Arg b) { return mul(b, a); }
-WAYMARK_API Tensor operator/(Scalar a, Arg b);
-inline Tensor operator-(Arg a) { return neg(a); }
-inline Tensor operator<(Arg a, Arg b) { return lt(a, b); }
-inline Tensor operator<=(Arg a, Arg b) { return le(a, b); }
-inline Tensor operator>(Arg a, Arg b) { return gt(a, b); }
-inline Tensor operator>=(Arg a, Arg b) { return ge(a, b); }
-inline Tensor operator==(Arg a, Arg b) { return eq(a, b); }
-inline Tensor operator!=(Arg a, Arg b) { return ne(a, b); }
-inline Tensor operator<(Arg a, Scalar b) { return lt(a, b); }
-inline Tensor operator<=(Arg a, Scalar b) { return le(a, b); }
-inline Tensor operator>(Arg a, Scalar b) { return gt(a, b); }
-inline Tensor operator>=(Arg a, Scalar b) { return ge(a, b); }
-inline Tensor operator==(Arg a, Scalar b) { return eq(a, b); }
-inline Tensor operator!=(Arg a, Scalar b) { return ne(a, b); }
+[[nodiscard]] inline Tensor operator+(Arg a, Arg b) { return add(a, b); }
+[[nodiscard]] inline Tensor operator-(Arg a, Arg b) { return sub(a, b); }
+[[nodiscard]] inline Tensor operator*(Arg a, Arg b) { return mul(a, b); }
+[[nodiscard]] inline Tensor operator/(Arg a, Arg b) { return div(a, b); }
+[[nodiscard]] inline Tensor operator+(Arg a, Scalar b) { return add(a, b); }
+[[nodiscard]] inline Tensor operator-(Arg a, Scalar b) { return sub(a, b); }
+[[nodiscard]] inline Tensor operator*(Arg a, Scalar b) { return mul(a, b); }
+[[nodiscard]] inline Tensor operator/(Arg a, Scalar b) { return div(a, b); }
+[[nodiscard]] inline Tensor operator+(Scalar a, Arg b) { return add(b, a); }
+[[nodiscard]] inline Tensor operator-(Scalar a, Arg b) { return rsub(b, a); }
+[[nodiscard]] inline Tensor operator*(Scalar a, Arg b) { return mul(b, a); }
+[[nodiscard]] WAYMARK_API Tensor operator/(Scalar a, Arg b);
+[[nodiscard]] inline Tensor operator-(Arg a) { return neg(a); }
+[[nodiscard]] inline Tensor operator<(Arg a, Arg b) { return lt(a, b); }
+[[nodiscard]] inline Tensor operator<=(Arg a, Arg b) { return le(a, b); }
+[[nodiscard]] inline Tensor operator>(Arg a, Arg b) { return gt(a, b); }
+[[nodiscard]] inline Tensor operator>=(Arg a, Arg b) { return ge(a, b); }
+[[nodiscard]] inline Tensor operator==(Arg a, Arg b) { return eq(a, b); }
+[[nodiscard]] inline Tensor operator!=(Arg a, Arg b) { return ne(a, b); }
+[[nodiscard]] inline Tensor operator<(Arg a, Scalar b) { return lt(a, b); }
+[[nodiscard]] inline Tensor operator<=(Arg a, Scalar b) { return le(a, b); }
+[[nodiscard]] inline Tensor operator>(Arg a, Scalar b) { return gt(a, b); }
+[[nodiscard]] inline Tensor operator>=(Arg a, Scalar b) { return ge(a, b); }
+[[nodiscard]] inline Tensor operator==(Arg a, Scalar b) { return eq(a, b); }
+[[nodiscard]] inline Tensor operator!=(Arg a, Scalar b) { return ne(a, b); }
+[[nodiscard]] inline Tensor operator<(Scalar a, Arg b) { return gt(b, a); }
+[[nodiscard]] inline Tensor operator<=(Scalar a, Arg b) { return ge(b, a); }
+[[nodiscard]] inline Tensor operator>(Scalar a, Arg b) { return lt(b, a); }
+[[nodiscard]] inline Tensor operator>=(Scalar a, Arg b) { return le(b, a); }
+[[nodiscard]] inline Tensor operator==(Scalar a, Arg b) { return eq(b, a); }
+[[nodiscard]] inline Tensor operator!=(Scalar a, Arg b) { return ne(b, a); }
 
 }  // namespace waymark

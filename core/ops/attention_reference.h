@@ -1,5 +1,5 @@
 // Attention over explicit pairs, composed of plain ops: the readable twin of the fused kernel. It defines the meaning
-// (specs: attentions 4.3, positions 1.2), and may build [Lq, Lk].
+// and may build [Lq, Lk].
 //
 // Order in a score: content, multipliers, · s_c, + s_a·tables, + biases, mask. A row without any allowed key has z = 0,
 // weights 0 and no gradient.

@@ -1,4 +1,4 @@
-// Score terms: what a position encoding adds to the score of a (query, key) pair, as plain data (specs: positions 5.1).
+// Score terms: what a position encoding adds to the score of a (query, key) pair, as plain data.
 //
 //   c_ij = ⟨q'_i, k'_j⟩, or a three-way product    a_ij = Σ terms of stage table (units of q·k)
 //   m_ij = Π terms of stage multiply               b_ij = Σ terms of stage bias (units of logits)

@@ -76,7 +76,7 @@ Tensor dropout(Arg x, double p, bool training) {
   if (p == 1) return mul(x, 0);
   const Draw draw = next_draw(dropout_stream());
   DropoutMask(draw, x->shape(), p).capture();
-  if (explain_mode()) return mul(mul(x, to(mask_tensor(x->shape(), draw, p), x->dtype())), 1 / (1 - p));
+  if (explain_mode()) return masked_fill(mul(*x, 1 / (1 - p)), logical_not(mask_tensor(x->shape(), draw, p)), 0);
   return redraw(x, draw, p);
 }
 

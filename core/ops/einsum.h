@@ -1,4 +1,4 @@
-// Sums of products named by letters (specs: engine 2.7), by permute, sum, mul and matmul.
+// Sums of products named by letters (as torch.einsum), by permute, sum, mul and matmul.
 #pragma once
 
 #include <string_view>

@@ -47,14 +47,6 @@ void run_binary(kernels::BinaryLoop loop, const Tensor& y, const Tensor& a, cons
   });
 }
 
-// A scalar as one element in memory.
-struct ScalarCell {
-  alignas(8) std::byte bytes[8];
-  ScalarCell(const Scalar& v, DType t) {
-    visit_dtype(t, [&](auto zero) { *reinterpret_cast<decltype(zero)*>(bytes) = v.to<decltype(zero)>(); });
-  }
-};
-
 template <class Loop> Loop need_loop(std::string_view op, Loop loop, DType t) {
   if (!loop) fail(op, "{} is not supported; convert with to(...)", name_of(t));
   return loop;
@@ -159,6 +151,19 @@ Tensor map_value(kernels::UnaryLoop loop, const Arg& x, std::span<const double> 
 Tensor zip_value(kernels::BinaryLoop loop, const Tensor& a, const Tensor& b, std::span<const double> p) {
   const Tensor out = new_output(broadcast_shapes("backward", a.shape(), b.shape()), {&b, &a}, b.dtype());
   run_binary(loop, out, a, b, p.data());
+  return out;
+}
+
+Tensor zip_value(kernels::BinaryLoop loop, const Tensor& a, const Scalar& b, bool scalar_first) {
+  Tensor out = make_empty_like(a, a.dtype());
+  if (out.numel() == 0) return out;
+  ScalarCell cell(b, a.dtype());
+  const auto plan = kernels::make_loops<2>(out.shape(), {&out.strides(), &a.strides()}, {out.raw(), a.raw()},
+                                           {size_of(out.dtype()), size_of(a.dtype())});
+  kernels::run_loops(plan, [&](i64 n, const auto& ptr, const auto& step) {
+    if (scalar_first) loop(n, ptr[0], step[0], cell.bytes, 0, ptr[1], step[1], nullptr);
+    else loop(n, ptr[0], step[0], ptr[1], step[1], cell.bytes, 0, nullptr);
+  });
   return out;
 }
 

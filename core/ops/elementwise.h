@@ -9,7 +9,7 @@ namespace waymark::ops {
 
 void check_defined(std::string_view op, const Arg& a);
 
-// Result dtype by specs engine 1.2: the highest category; within it a tensor with axes outranks a 0-d tensor, which
+// Result dtype as in PyTorch: the highest category; within it a tensor with axes outranks a 0-d tensor, which
 // outranks a scalar.
 DType promote(const Tensor& a, const Tensor& b);
 DType promote(const Tensor& a, const Scalar& b);
@@ -32,6 +32,14 @@ Tensor binary_value(std::string_view op, kernels::Binary loop, const Arg& a, con
 // The same with a loop in hand: operands of one dtype, which is the result's. p: the loop's parameters.
 Tensor map_value(kernels::UnaryLoop loop, const Arg& x, std::span<const double> p, bool may_reuse = false);
 Tensor zip_value(kernels::BinaryLoop loop, const Tensor& a, const Tensor& b, std::span<const double> p = {});
+Tensor zip_value(kernels::BinaryLoop loop, const Tensor& a, const Scalar& b, bool scalar_first = false);
+// A scalar as one element in memory: scalars never become tensors.
+struct ScalarCell {
+  alignas(8) std::byte bytes[8];
+  ScalarCell(const Scalar& v, DType t) {
+    visit_dtype(t, [&](auto zero) { *reinterpret_cast<decltype(zero)*>(bytes) = v.to<decltype(zero)>(); });
+  }
+};
 // Into an existing target (in-place ops): the operands are cast to the target's dtype first.
 void binary_into(std::string_view op, kernels::Binary loop, const Tensor& target, const Tensor& a, const Tensor& b);
 void unary_into(kernels::Unary loop, const Tensor& target, const Tensor& x, std::span<const double> p = {});

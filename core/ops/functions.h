@@ -41,6 +41,8 @@ namespace waymark {
 [[nodiscard]] WAYMARK_API Tensor hypot(Arg a, Arg b);      // √(a² + b²), derivative 0 at (0, 0)
 [[nodiscard]] WAYMARK_API Tensor logaddexp(Arg a, Arg b);  // log(eᵃ + eᵇ)
 [[nodiscard]] WAYMARK_API Tensor xlogy(Arg a, Arg b);      // a·log b, 0 where a = 0 (unless b is NaN)
+[[nodiscard]] WAYMARK_API Tensor xlogy(Arg a, Scalar b);
+[[nodiscard]] WAYMARK_API Tensor xlogy(Scalar a, Arg b);
 [[nodiscard]] WAYMARK_API Tensor xlog1py(Arg a, Arg b);    // a·log(1 + b)
 [[nodiscard]] WAYMARK_API Tensor copysign(Arg a, Arg b);
 // A NaN operand is ignored; on a tie the gradient goes to the first.
@@ -77,6 +79,20 @@ namespace waymark {
 [[nodiscard]] WAYMARK_API Tensor bitwise_not(Arg x);
 [[nodiscard]] WAYMARK_API Tensor left_shift(Arg a, Arg b);
 [[nodiscard]] WAYMARK_API Tensor right_shift(Arg a, Arg b);
+[[nodiscard]] WAYMARK_API Tensor bitwise_and(Arg a, Scalar b);
+[[nodiscard]] WAYMARK_API Tensor bitwise_or(Arg a, Scalar b);
+[[nodiscard]] WAYMARK_API Tensor bitwise_xor(Arg a, Scalar b);
+[[nodiscard]] WAYMARK_API Tensor left_shift(Arg a, Scalar b);
+[[nodiscard]] WAYMARK_API Tensor right_shift(Arg a, Scalar b);
+[[nodiscard]] inline Tensor operator&(Arg a, Arg b) { return bitwise_and(a, b); }
+[[nodiscard]] inline Tensor operator|(Arg a, Arg b) { return bitwise_or(a, b); }
+[[nodiscard]] inline Tensor operator^(Arg a, Arg b) { return bitwise_xor(a, b); }
+[[nodiscard]] inline Tensor operator%(Arg a, Arg b) { return remainder(a, b); }
+[[nodiscard]] inline Tensor operator&(Arg a, Scalar b) { return bitwise_and(a, b); }
+[[nodiscard]] inline Tensor operator|(Arg a, Scalar b) { return bitwise_or(a, b); }
+[[nodiscard]] inline Tensor operator^(Arg a, Scalar b) { return bitwise_xor(a, b); }
+[[nodiscard]] inline Tensor operator%(Arg a, Scalar b) { return remainder(a, b); }
+[[nodiscard]] inline Tensor operator~(Arg x) { return bitwise_not(x); }
 
 // |a − b| ≤ atol + rtol·|b|; infinities equal themselves, NaN does if equal_nan.
 [[nodiscard]] WAYMARK_API Tensor isclose(Arg a, Arg b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);

@@ -26,6 +26,7 @@ WAYMARK_API const Tensor& index_put_(const Tensor& x, const std::vector<IndexIte
 WAYMARK_API const Tensor& index_add_(const Tensor& x, i64 dim, Arg index, Arg source, Scalar alpha = 1);
 WAYMARK_API const Tensor& index_copy_(const Tensor& x, i64 dim, Arg index, Arg source);
 WAYMARK_API const Tensor& index_fill_(const Tensor& x, i64 dim, Arg index, Scalar value);
+WAYMARK_API const Tensor& index_fill_(const Tensor& x, i64 dim, Arg index, Arg value);  // 0-d
 
 // y[i][j][k] = x[i][index[i][j][k]][k] for dim = 1; index may be smaller than x on the other axes.
 [[nodiscard]] WAYMARK_API Tensor gather(Arg x, i64 dim, Arg index);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/kernels/index.h"
+#include "core/kernels/truth.h"
 #include "core/ops/elementwise.h"
 #include "core/parallel/parallel.h"
 #include "core/tensor/strided.h"
@@ -188,7 +189,7 @@ std::vector<i64> nonzero_positions(const Tensor& x) {
     std::vector<i64> first(static_cast<size_t>(chunks + 1));
     parallel_for(n, kGrain, [&](i64 begin, i64 end) {
       i64 count = 0;
-      for (i64 i = begin; i < end; ++i) count += p[i] != T(0);
+      for (i64 i = begin; i < end; ++i) count += kernels::is_true(p[i]);
       first[static_cast<size_t>(begin / kGrain + 1)] = count;
     });
     std::partial_sum(first.begin(), first.end(), first.begin());
@@ -196,7 +197,7 @@ std::vector<i64> nonzero_positions(const Tensor& x) {
     parallel_for(n, kGrain, [&](i64 begin, i64 end) {
       i64* to = out.data() + first[static_cast<size_t>(begin / kGrain)];
       for (i64 i = begin; i < end; ++i)
-        if (p[i] != T(0)) *to++ = i;
+        if (kernels::is_true(p[i])) *to++ = i;
     });
     return out;
   });

@@ -240,6 +240,20 @@ void check_fill(std::string_view op, const Arg& x, int category) {
     fail_at(x.loc(), op, "the value does not fit into {}; convert with to(...)", name_of(x->dtype()));
 }
 Tensor fill_rule(const Tensor& g, int d, const Tensor& index) { return index_fill(g, d, index, 0); }
+void check_fill_tensor(std::string_view op, const Arg& x, const Arg& value) {
+  check_defined(op, value);
+  if (value->dim() != 0) fail_at(x.loc(), op, "the value must be 0-d, got {}", value->shape());
+  check_fill(op, x, category_of(value->dtype()));
+}
+Scalar number_of(const Tensor& t) {
+  return t.dtype() == kI64 ? Scalar(t.item<i64>()) : t.dtype() == kB8 ? Scalar(t.item<bool>()) : Scalar(t.item<double>());
+}
+// dx, none for the index, dvalue, for a value that is a tensor.
+Grads fill_rules(const Tensor& g, const Need& need, int d, const Tensor& index, i64 n) {
+  Tensor dv;
+  if (need[2]) dv = sum(where(along(named_slices(index, n), d, g.dim()), g, 0));
+  return {need[0] ? fill_rule(g, d, index) : Tensor(), Tensor(), std::move(dv)};
+}
 
 }  // namespace
 
@@ -260,18 +274,14 @@ Tensor index_fill(Arg x, i64 dim, Arg index, Scalar value) {
 }
 Tensor index_fill(Arg x, i64 dim, Arg index, Arg value) {
   const int d = check_slices("index_fill", x, dim, index, true);
-  check_defined("index_fill", value);
-  if (value->dim() != 0) fail_at(x.loc(), "index_fill", "the value must be 0-d, got {}", value->shape());
-  check_fill("index_fill", x, category_of(value->dtype()));
+  check_fill_tensor("index_fill", x, value);
   Tensor y = copy_value(*x);
-  fill_slices(y, d, *index, value->dtype() == kI64 ? Scalar(value->item<i64>()) : Scalar(value->item<double>()));
+  fill_slices(y, d, *index, number_of(*value));
   return record(
       kIndexFill, std::move(y), {x, index, value},
       [&](Saver& s) {
         return [d, i = s.indices(*index), n = extent_of(*x, d)](Tensor g, const Need& need) -> Grads {
-          Tensor dv;
-          if (need[2]) dv = sum(where(along(named_slices(*i, n), d, g.dim()), g, 0));
-          return {need[0] ? fill_rule(g, d, *i) : Tensor(), Tensor(), std::move(dv)};
+          return fill_rules(g, need, d, *i, n);
         };
       },
       [&](Attrs& at) { at("dim", i64{d}); });
@@ -285,6 +295,20 @@ const Tensor& index_fill_(const Tensor& x, i64 dim, Arg index, Scalar value) {
   fill_slices(x, d, *index, value);
   record_inplace(kIndexFillInplace, x, {Arg(old, index.loc()), index}, [&](Saver& s) {
     return [d, i = s.indices(*index)](Tensor g, const Need&) -> Grads { return {fill_rule(g, d, *i), Tensor()}; };
+  });
+  return x;
+}
+const Tensor& index_fill_(const Tensor& x, i64 dim, Arg index, Arg value) {
+  const Arg target(x, index.loc());
+  check_inplace("index_fill_", x, {index, value});
+  const int d = check_slices("index_fill_", target, dim, index, true);
+  check_fill_tensor("index_fill_", target, value);
+  const Tensor old = history_before(x);
+  fill_slices(x, d, *index, number_of(*value));
+  record_inplace(kIndexFillInplace, x, {Arg(old, index.loc()), index, value}, [&](Saver& s) {
+    return [d, i = s.indices(*index), n = extent_of(x, d)](Tensor g, const Need& need) -> Grads {
+      return fill_rules(g, need, d, *i, n);
+    };
   });
   return x;
 }

@@ -6,6 +6,7 @@
 #include "core/ops/functions.h"
 #include "core/ops/inplace.h"
 #include "core/ops/pointwise.h"
+#include "core/ops/reduce.h"
 
 namespace waymark {
 
@@ -25,14 +26,16 @@ WAYMARK_INPLACE(kSqrtInplace, "sqrt_", "sqrt", "", "x ← √x")
 WAYMARK_INPLACE(kReluInplace, "relu_", "relu", "", "x ← max(x, 0)")
 WAYMARK_INPLACE(kTanhInplace, "tanh_", "tanh", "", "x ← tanh x")
 WAYMARK_INPLACE(kSigmoidInplace, "sigmoid_", "sigmoid", "", "x ← 1/(1 + e⁻ˣ)")
-WAYMARK_INPLACE(kPowInplace, "pow_", "pow", ", Scalar exponent", "x ← xˢ")
-WAYMARK_INPLACE(kClampInplace, "clamp_", "clamp", ", Scalar? min=None, Scalar? max=None", "x ← min(max(x, lo), hi)")
-WAYMARK_INPLACE(kMaskedFillInplace, "masked_fill_", "masked_fill", ", Tensor mask, Scalar value", "x ← m ? v : x")
-WAYMARK_INPLACE(kLerpInplace, "lerp_", "lerp", ", Tensor end, Scalar weight", "x ← x + w·(b − x)")
+WAYMARK_INPLACE(kPowInplace, "pow_", "pow", ", Tensor exponent", "x ← xᵇ")
+WAYMARK_INPLACE(kClampInplace, "clamp_", "clamp", ", Tensor? min=None, Tensor? max=None", "x ← min(max(x, lo), hi)")
+WAYMARK_INPLACE(kMaskedFillInplace, "masked_fill_", "masked_fill", ", Tensor mask, Tensor value", "x ← m ? v : x")
+WAYMARK_INPLACE(kLerpInplace, "lerp_", "lerp", ", Tensor end, Tensor weight", "x ← x + w·(b − x)")
 WAYMARK_INPLACE(kAddcmulInplace, "addcmul_", "addcmul", ", Tensor tensor1, Tensor tensor2, *, Scalar value=1",
                 "x ← x + v·a·b")
 WAYMARK_INPLACE(kAddcdivInplace, "addcdiv_", "addcdiv", ", Tensor tensor1, Tensor tensor2, *, Scalar value=1",
                 "x ← x + v·a/b")
+
+extern const OpInfo kDivInplace;  // inplace.cpp
 
 namespace {
 
@@ -147,6 +150,76 @@ const Tensor& masked_fill_(const Tensor& x, Arg mask, Scalar value) {
       [&](Saver& s) {
         return [m = s.input(1)](Tensor g, const Need&) -> Grads { return {masked_fill(g, *m, 0), Tensor()}; };
       });
+}
+
+const Tensor& masked_fill_(const Tensor& x, Arg mask, Arg value) {
+  check_inplace("masked_fill_", x, {mask, value});
+  const Tensor old = history_before(x), m = operand(x, mask), v = operand(x, value);
+  const Loc loc = mask.loc();
+  return overwrite(
+      kMaskedFillInplace, x, {Arg(old, loc), Arg(m, loc), Arg(v, loc)},
+      [&] { return masked_fill(Arg(x, loc), Arg(m, loc), Arg(v, loc)); },
+      [&](Saver& s) {
+        return [m = s.input(1)](Tensor g, const Need& need) -> Grads {
+          return {need[0] ? masked_fill(g, *m, 0) : Tensor(), Tensor(), need[2] ? sum(where(*m, g, 0)) : Tensor()};
+        };
+      });
+}
+
+namespace {
+
+// x takes the value that `form` gives for x as it was; the node of `form` is the history.
+template <class Form> const Tensor& by_form(const OpInfo& op, const Tensor& x, Loc loc, Form form) {
+  const Tensor y = form(copy_before(x));
+  return overwrite(op, x, {Arg(y, loc)}, [&] { return y; },
+                   [](Saver&) { return [](Tensor g, const Need&) -> Grads { return {std::move(g)}; }; });
+}
+
+}  // namespace
+
+const Tensor& pow_(const Tensor& x, Arg exponent) {
+  check_inplace("pow_", x, {exponent});
+  const Tensor b = operand(x, exponent);
+  const Loc loc = exponent.loc();
+  return by_form(kPowInplace, x, loc, [&](const Tensor& old) { return pow(Arg(old, loc), Arg(b, loc)); });
+}
+
+const Tensor& clamp_(const Tensor& x, Arg min, Arg max) {
+  check_inplace("clamp_", x, {min, max});
+  const Tensor lo = min->defined() ? operand(x, min) : Tensor(), hi = max->defined() ? operand(x, max) : Tensor();
+  const Loc loc = min.loc();
+  return by_form(kClampInplace, x, loc,
+                 [&](const Tensor& old) { return clamp(Arg(old, loc), Arg(lo, loc), Arg(hi, loc)); });
+}
+
+const Tensor& lerp_(const Tensor& x, Arg end, Arg weight) {
+  check_inplace("lerp_", x, {end, weight});
+  const Tensor b = operand(x, end), w = operand(x, weight);
+  const Loc loc = end.loc();
+  return by_form(kLerpInplace, x, loc,
+                 [&](const Tensor& old) { return lerp(Arg(old, loc), Arg(b, loc), Arg(w, loc)); });
+}
+
+const Tensor& div_(const Tensor& x, Arg other, std::string_view rounding_mode) {
+  check_inplace("div_", x, {other});
+  const Tensor old = history_before(x), b = operand(x, other);
+  const Loc loc = other.loc();
+  return overwrite(
+      kDivInplace, x, {Arg(old, loc), Arg(b, loc)}, [&] { return div(Arg(x, loc), Arg(b, loc), rounding_mode); },
+      [](Saver&) {
+        return [](Tensor g, const Need& need) -> Grads {
+          const Tensor zero = mul(g, 0);
+          return {need[0] ? zero : Tensor(), need[1] ? zero : Tensor()};
+        };
+      });
+}
+
+const Tensor& div_(const Tensor& x, Scalar other, std::string_view rounding_mode, Loc loc) {
+  check_inplace("div_", x, {Arg(x, loc)});
+  const Tensor old = history_before(x);
+  return overwrite(
+      kDivInplace, x, {Arg(old, loc)}, [&] { return div(Arg(x, loc), other, rounding_mode); },
+      [](Saver&) { return [](Tensor g, const Need&) -> Grads { return {mul(std::move(g), 0)}; }; });
 }
 
 const Tensor& lerp_(const Tensor& x, Arg end, Scalar weight) {

@@ -2,6 +2,7 @@
 #include "core/ops/activation.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
+#include "core/ops/einsum.h"
 #include "core/ops/inplace.h"
 #include "core/ops/matmul.h"
 #include "core/ops/norm.h"
@@ -19,6 +20,10 @@ Tensor Tensor::add(const Tensor& o, Scalar alpha, Loc loc) const { return waymar
 Tensor Tensor::sub(const Tensor& o, Scalar alpha, Loc loc) const { return waymark::sub(SELF, Arg(o, loc), alpha); }
 Tensor Tensor::mul(const Tensor& o, Loc loc) const { return waymark::mul(SELF, Arg(o, loc)); }
 Tensor Tensor::div(const Tensor& o, Loc loc) const { return waymark::div(SELF, Arg(o, loc)); }
+Tensor Tensor::add(Scalar o, Scalar alpha, Loc loc) const { return waymark::add(SELF, o, alpha); }
+Tensor Tensor::sub(Scalar o, Scalar alpha, Loc loc) const { return waymark::sub(SELF, o, alpha); }
+Tensor Tensor::mul(Scalar o, Loc loc) const { return waymark::mul(SELF, o); }
+Tensor Tensor::div(Scalar o, Loc loc) const { return waymark::div(SELF, o); }
 Tensor Tensor::neg(Loc loc) const { return waymark::neg(SELF); }
 Tensor Tensor::pow(Scalar exponent, Loc loc) const { return waymark::pow(SELF, exponent); }
 Tensor Tensor::masked_fill(const Tensor& mask, Scalar v, Loc loc) const {
@@ -52,6 +57,9 @@ Tensor Tensor::baddbmm(const Tensor& a, const Tensor& b, Scalar beta, Scalar alp
   return waymark::baddbmm(SELF, Arg(a, loc), Arg(b, loc), beta, alpha);
 }
 
+Tensor Tensor::kron(const Tensor& o, Loc loc) const { return waymark::kron(SELF, Arg(o, loc)); }
+
+Tensor Tensor::prelu(const Tensor& weight, Loc loc) const { return waymark::prelu(SELF, Arg(weight, loc)); }
 Tensor Tensor::relu(Loc loc) const { return waymark::relu(SELF); }
 Tensor Tensor::logsigmoid(Loc loc) const { return waymark::logsigmoid(SELF); }
 Tensor Tensor::softmax(i64 dim, std::optional<DType> dtype, Loc loc) const { return waymark::softmax(SELF, dim, dtype); }
@@ -66,6 +74,7 @@ Tensor Tensor::detach(Loc loc) const { return waymark::detach(SELF); }
 
 Tensor Tensor::sum(Dims dim, bool keepdim, Loc loc) const { return waymark::sum(SELF, std::move(dim), keepdim); }
 Tensor Tensor::norm(Scalar p, Dims dim, bool keepdim, Loc loc) const { return waymark::norm(SELF, p, std::move(dim), keepdim); }
+Tensor Tensor::sum_to_size(const Shape& size, Loc loc) const { return waymark::sum_to_size(SELF, size); }
 Tensor Tensor::mean(Dims dim, bool keepdim, Loc loc) const { return waymark::mean(SELF, std::move(dim), keepdim); }
 
 Tensor Tensor::view(const Shape& shape, Loc loc) const { return waymark::view(SELF, shape); }
@@ -82,7 +91,7 @@ Tensor Tensor::slice(i64 dim, i64 start, i64 stop, i64 step, Loc loc) const {
 }
 Tensor Tensor::narrow(i64 dim, i64 start, i64 length, Loc loc) const { return waymark::narrow(SELF, dim, start, length); }
 Tensor Tensor::select(i64 dim, i64 index, Loc loc) const { return waymark::select(SELF, dim, index); }
-Tensor Tensor::operator[](i64 index) const { return waymark::select(Arg(*this, Loc{}), 0, index); }
+Tensor Tensor::operator[](Position i) const { return waymark::select(Arg(*this, i.loc), 0, i.index); }
 
 const Tensor& Tensor::add_(const Tensor& o, Scalar alpha, Loc loc) const { return waymark::add_(*this, Arg(o, loc), alpha); }
 const Tensor& Tensor::sub_(const Tensor& o, Scalar alpha, Loc loc) const { return waymark::sub_(*this, Arg(o, loc), alpha); }

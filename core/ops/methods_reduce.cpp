@@ -28,6 +28,11 @@ Tensor Tensor::max(Loc loc) const { return waymark::max(SELF); }
 Tensor Tensor::min(Loc loc) const { return waymark::min(SELF); }
 ValuesIndices Tensor::max(i64 dim, bool keepdim, Loc loc) const { return waymark::max(SELF, dim, keepdim); }
 ValuesIndices Tensor::min(i64 dim, bool keepdim, Loc loc) const { return waymark::min(SELF, dim, keepdim); }
+Tensor Tensor::max(const Tensor& o, Loc loc) const { return waymark::max(SELF, Arg(o, loc)); }
+Tensor Tensor::min(const Tensor& o, Loc loc) const { return waymark::min(SELF, Arg(o, loc)); }
+MinMax Tensor::aminmax(std::optional<i64> dim, bool keepdim, Loc loc) const {
+  return waymark::aminmax(SELF, dim, keepdim);
+}
 Tensor Tensor::median(Loc loc) const { return waymark::median(SELF); }
 Tensor Tensor::nanmedian(Loc loc) const { return waymark::nanmedian(SELF); }
 ValuesIndices Tensor::median(i64 dim, bool keepdim, Loc loc) const { return waymark::median(SELF, dim, keepdim); }
@@ -44,12 +49,23 @@ ValuesIndices Tensor::kthvalue(i64 k, i64 dim, bool keepdim, Loc loc) const {
 Tensor Tensor::quantile(double q, std::optional<i64> dim, bool keepdim, Loc loc) const {
   return waymark::quantile(SELF, q, dim, keepdim);
 }
+Tensor Tensor::quantile(const std::vector<double>& q, std::optional<i64> dim, bool keepdim, Loc loc) const {
+  return waymark::quantile(SELF, q, dim, keepdim);
+}
 Tensor Tensor::logsumexp(Dims dim, bool keepdim, Loc loc) const {
   return waymark::logsumexp(SELF, std::move(dim), keepdim);
 }
 Tensor Tensor::all(Dims dim, bool keepdim, Loc loc) const { return waymark::all(SELF, std::move(dim), keepdim); }
 Tensor Tensor::any(Dims dim, bool keepdim, Loc loc) const { return waymark::any(SELF, std::move(dim), keepdim); }
 Tensor Tensor::count_nonzero(Dims dim, Loc loc) const { return waymark::count_nonzero(SELF, std::move(dim)); }
+Tensor Tensor::bincount(i64 minlength, Loc loc) const { return waymark::bincount(SELF, minlength); }
+Tensor Tensor::bincount(const Tensor& weights, i64 minlength, Loc loc) const {
+  return waymark::bincount(SELF, Arg(weights, loc), minlength);
+}
+Tensor Tensor::histc(i64 bins, double min, double max, Loc loc) const { return waymark::histc(SELF, bins, min, max); }
+Unique Tensor::unique(bool sorted, bool return_inverse, bool return_counts, Loc loc) const {
+  return waymark::unique(SELF, sorted, return_inverse, return_counts);
+}
 Tensor Tensor::cumsum(i64 dim, Loc loc) const { return waymark::cumsum(SELF, dim); }
 Tensor Tensor::cumprod(i64 dim, Loc loc) const { return waymark::cumprod(SELF, dim); }
 Tensor Tensor::logcumsumexp(i64 dim, Loc loc) const { return waymark::logcumsumexp(SELF, dim); }

@@ -14,6 +14,9 @@ Tensor Tensor::t(Loc loc) const { return waymark::t(SELF); }
 Tensor Tensor::movedim(i64 source, i64 destination, Loc loc) const {
   return waymark::movedim(SELF, source, destination);
 }
+Tensor Tensor::movedim(const std::vector<i64>& source, const std::vector<i64>& destination, Loc loc) const {
+  return waymark::movedim(SELF, source, destination);
+}
 Tensor Tensor::swapaxes(i64 axis0, i64 axis1, Loc loc) const { return waymark::swapaxes(SELF, axis0, axis1); }
 Tensor Tensor::expand_as(const Tensor& o, Loc loc) const { return waymark::expand_as(SELF, Arg(o, loc)); }
 Tensor Tensor::broadcast_to(const Shape& size, Loc loc) const { return waymark::broadcast_to(SELF, size); }
@@ -34,6 +37,9 @@ std::vector<Tensor> Tensor::split(const std::vector<i64>& sizes, i64 dim, Loc lo
 std::vector<Tensor> Tensor::chunk(i64 chunks, i64 dim, Loc loc) const { return waymark::chunk(SELF, chunks, dim); }
 std::vector<Tensor> Tensor::tensor_split(i64 sections, i64 dim, Loc loc) const {
   return waymark::tensor_split(SELF, sections, dim);
+}
+std::vector<Tensor> Tensor::tensor_split(const std::vector<i64>& indices, i64 dim, Loc loc) const {
+  return waymark::tensor_split(SELF, indices, dim);
 }
 std::vector<Tensor> Tensor::unbind(i64 dim, Loc loc) const { return waymark::unbind(SELF, dim); }
 Tensor Tensor::roll(const std::vector<i64>& shifts, const std::vector<i64>& dims, Loc loc) const {
@@ -62,7 +68,7 @@ Tensor Tensor::index_select(i64 dim, const Tensor& i, Loc loc) const {
 }
 Tensor Tensor::gather(i64 dim, const Tensor& i, Loc loc) const { return waymark::gather(SELF, dim, Arg(i, loc)); }
 Tensor Tensor::take(const Tensor& i, Loc loc) const { return waymark::take(SELF, Arg(i, loc)); }
-Tensor Tensor::take_along_dim(const Tensor& i, i64 dim, Loc loc) const {
+Tensor Tensor::take_along_dim(const Tensor& i, std::optional<i64> dim, Loc loc) const {
   return waymark::take_along_dim(SELF, Arg(i, loc), dim);
 }
 Tensor Tensor::masked_select(const Tensor& mask, Loc loc) const { return waymark::masked_select(SELF, Arg(mask, loc)); }
@@ -90,6 +96,9 @@ Tensor Tensor::index_copy(i64 dim, const Tensor& i, const Tensor& source, Loc lo
 Tensor Tensor::index_fill(i64 dim, const Tensor& i, Scalar value, Loc loc) const {
   return waymark::index_fill(SELF, dim, Arg(i, loc), value);
 }
+Tensor Tensor::index_fill(i64 dim, const Tensor& i, const Tensor& value, Loc loc) const {
+  return waymark::index_fill(SELF, dim, Arg(i, loc), Arg(value, loc));
+}
 Tensor Tensor::index_put(const std::vector<IndexItem>& indices, const Tensor& values, bool accumulate, Loc loc) const {
   return waymark::index_put(SELF, indices, Arg(values, loc), accumulate);
 }
@@ -108,6 +117,9 @@ const Tensor& Tensor::index_copy_(i64 dim, const Tensor& i, const Tensor& source
 }
 const Tensor& Tensor::index_fill_(i64 dim, const Tensor& i, Scalar value, Loc loc) const {
   return waymark::index_fill_(*this, dim, Arg(i, loc), value);
+}
+const Tensor& Tensor::index_fill_(i64 dim, const Tensor& i, const Tensor& value, Loc loc) const {
+  return waymark::index_fill_(*this, dim, Arg(i, loc), Arg(value, loc));
 }
 const Tensor& Tensor::scatter_(i64 dim, const Tensor& i, const Tensor& src, Loc loc) const {
   return waymark::scatter_(*this, dim, Arg(i, loc), Arg(src, loc));

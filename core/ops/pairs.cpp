@@ -31,8 +31,21 @@ WAYMARK_PAIR_INFO(kHypot, hypot, "length of the vector (a, b)", "y = √(a² + b
                   "da = g·a/y,  db = g·b/y,  0 where y = 0", "")
 WAYMARK_PAIR_INFO(kLogaddexp, logaddexp, "logarithm of a sum of exponentials", "y = log(eᵃ + eᵇ)",
                   "da = g·e^(a − y),  db = g·e^(b − y);  y = −inf: 0;  y = +inf: shared by the infinite", "")
-WAYMARK_PAIR_INFO(kXlogy, xlogy, "a log b, 0 where a = 0", "y = a·ln b",
-                  "da = g·ln b, 0 where a = 0 and b ≤ 0;  db = g·a/b", "")
+extern constexpr OpInfo kXlogy{.name = "xlogy",
+                               .family = "functions",
+                               .doc = "a log b, 0 where a = 0",
+                               .schema = "xlogy(Tensor input, Tensor other) -> Tensor",
+                               .formula = "y = a·ln b",
+                               .rule = "da = g·ln b, 0 where a = 0 and b ≤ 0;  db = g·a/b",
+                               .saves = {{"input", For{0, 1}}, {"other", For{0, 1}}},
+                               .apply = [](OpCall& c) {
+                                 if (!c.is_tensor("input"))
+                                   c.result(xlogy(c.scalar("input"), c.tensor("other")));
+                                 else if (!c.is_tensor("other"))
+                                   c.result(xlogy(c.tensor("input"), c.scalar("other")));
+                                 else
+                                   c.result(xlogy(c.tensor("input"), c.tensor("other")));
+                               }};
 WAYMARK_PAIR_INFO(kXlog1py, xlog1py, "a log(1 + b), 0 where a = 0", "y = a·ln(1 + b)",
                   "da = g·ln(1 + b), 0 where a = 0 and b ≤ −1;  db = g·a/(1 + b)", "")
 WAYMARK_PAIR_INFO(kCopysign, copysign, "size of a with the sign of b", "y = ±|a|",
@@ -52,6 +65,9 @@ void check_pair(std::string_view op, const Arg& a, const Arg& b) {
 
 Tensor pair_value(Pair f, const Tensor& a, const Tensor& b, DType t) {
   return zip_value(kernels::pair_loop(f, t), cast_value(a, t), cast_value(b, t));
+}
+Tensor pair_value(Pair f, const Tensor& a, const Scalar& b, DType t, bool scalar_first = false) {
+  return zip_value(kernels::pair_loop(f, t), cast_value(a, t), b, scalar_first);
 }
 
 // RULE(g, a, b, need) -> {da, db}
@@ -108,6 +124,31 @@ Tensor xlogy(Arg a, Arg b) {
     const Tensor off = logical_and(eq(x, 0), le(z, 0));
     return Two(masked_fill(mul(g, log(masked_fill(z, off, 1))), off, 0), mul(g, div(x, z)));
   });
+}
+Tensor xlogy(Arg a, Scalar b) {
+  check_defined("xlogy", a);
+  const DType t = to_float(promote(*a, b));
+  const double z = b.to_double();
+  return record(
+      kXlogy, pair_value(Pair::xlogy, *a, b, t), {a},
+      [&](Saver& s) {
+        return [z, a = s.input(0, z <= 0)](Tensor g, const Need&) -> Grads {
+          const Tensor da = mul(g, std::log(z));
+          return {z <= 0 ? masked_fill(da, eq(*a, 0), 0) : da};
+        };
+      },
+      [&](Attrs& at) { at("other", z); });
+}
+Tensor xlogy(Scalar a, Arg b) {
+  check_defined("xlogy", b);
+  const DType t = to_float(promote(*b, a));
+  const double x = a.to_double();
+  return record(
+      kXlogy, pair_value(Pair::xlogy, *b, a, t, true), {b},
+      [&](Saver& s) {
+        return [x, b = s.input(0)](Tensor g, const Need&) -> Grads { return {mul(div(g, *b), x)}; };
+      },
+      [&](Attrs& at) { at("input", x); });
 }
 Tensor xlog1py(Arg a, Arg b) {
   return float_pair(kXlog1py, Pair::xlog1py, a, b, [](const Tensor& g, const Tensor& x, const Tensor& z) {
@@ -196,13 +237,16 @@ DType check_division(std::string_view op, const Arg& a, const Arg& b) {
       fail_at(a.loc(), op, "integer division by 0 at position {} of the divisor", position_text(b->shape(), i));
   return t;
 }
-Tensor cell(const Arg& a, const Scalar& b) {
-  Tensor t = make_empty({}, promote(*a, b));
-  fill_into(t, b);
+DType check_division(std::string_view op, const Arg& a, const Scalar& b) {
+  check_defined(op, a);
+  const DType t = promote(*a, b);
+  if (t == kB8) fail_at(a.loc(), op, "b8 is not supported; convert with to(...)");
+  if (t == kI64 && a->numel() > 0 && b.to_i64() == 0) fail_at(a.loc(), op, "integer division by 0");
   return t;
 }
 
-Tensor quotient_value(const Tensor& a, const Tensor& b, DType t, bool floor) {
+// B: a tensor or a scalar.
+template <class B> Tensor quotient_value(const Tensor& a, const B& b, DType t, bool floor) {
   if (floor) return pair_value(Pair::floor_divide, a, b, t);
   if (t != kI64) return pair_value(Pair::trunc_divide, a, b, t);
   // (a − fmod(a, b)) / b is exact and what floor division of it gives, too.
@@ -222,24 +266,37 @@ Tensor rest(const OpInfo& op, Pair f, const Arg& a, const Arg& b) {
   });
 }
 
+Tensor rest(const OpInfo& op, Pair f, const Arg& a, const Scalar& b) {
+  const DType t = check_division(op.name, a, b);
+  return record(
+      op, pair_value(f, *a, b, t), {a},
+      [](Saver&) { return [](Tensor g, const Need&) -> Grads { return {std::move(g)}; }; },
+      [&](Attrs& at) { at("other", b.to_double()); });
+}
+
+void check_rounding(const Arg& a, std::string_view mode) {
+  if (mode != "floor" && mode != "trunc")
+    fail_at(a.loc(), "div", "rounding_mode must be floor or trunc, got \"{}\"", mode);
+}
+
 }  // namespace
 
 Tensor remainder(Arg a, Arg b) { return rest(kRemainder, Pair::remainder, a, b); }
 Tensor fmod(Arg a, Arg b) { return rest(kFmod, Pair::fmod, a, b); }
-Tensor remainder(Arg a, Scalar b) { return check_defined("remainder", a), remainder(a, Arg(cell(a, b), a.loc())); }
-Tensor fmod(Arg a, Scalar b) { return check_defined("fmod", a), fmod(a, Arg(cell(a, b), a.loc())); }
+Tensor remainder(Arg a, Scalar b) { return rest(kRemainder, Pair::remainder, a, b); }
+Tensor fmod(Arg a, Scalar b) { return rest(kFmod, Pair::fmod, a, b); }
 
 Tensor floor_divide(Arg a, Arg b) {
   const DType t = check_division("floor_divide", a, b);
   return record_nondiff(kFloorDivide, quotient_value(*a, *b, t, true), {a, b});
 }
 Tensor floor_divide(Arg a, Scalar b) {
-  return check_defined("floor_divide", a), floor_divide(a, Arg(cell(a, b), a.loc()));
+  const DType t = check_division("floor_divide", a, b);
+  return record_nondiff(kFloorDivide, quotient_value(*a, b, t, true), {a});
 }
 
 Tensor div(Arg a, Arg b, std::string_view rounding_mode) {
-  if (rounding_mode != "floor" && rounding_mode != "trunc")
-    fail_at(a.loc(), "div", "rounding_mode must be floor or trunc, got \"{}\"", rounding_mode);
+  check_rounding(a, rounding_mode);
   const DType t = check_division("div", a, b);
   return record(
       kDivRounded, quotient_value(*a, *b, t, rounding_mode == "floor"), {a, b},
@@ -252,26 +309,45 @@ Tensor div(Arg a, Arg b, std::string_view rounding_mode) {
       [&](Attrs& at) { at("rounding_mode", std::string(rounding_mode)); });
 }
 Tensor div(Arg a, Scalar b, std::string_view rounding_mode) {
-  return check_defined("div", a), div(a, Arg(cell(a, b), a.loc()), rounding_mode);
+  check_rounding(a, rounding_mode);
+  const DType t = check_division("div", a, b);
+  return record(
+      kDivRounded, quotient_value(*a, b, t, rounding_mode == "floor"), {a},
+      [](Saver&) { return [](Tensor g, const Need&) -> Grads { return {mul(std::move(g), 0)}; }; },
+      [&](Attrs& at) {
+        at("other", b.to_double());
+        at("rounding_mode", std::string(rounding_mode));
+      });
 }
 
 // ---- not differentiable ---------------------------------------------------------------------------------------------
 
-#define WAYMARK_PLAIN_INFO(K, NAME, OTHER, DOC, FORMULA)                                  \
-  extern constexpr OpInfo K{.name = #NAME,                                                \
-                            .family = "functions",                                        \
-                            .doc = DOC,                                                   \
-                            .schema = #NAME "(Tensor input, Tensor " OTHER ") -> Tensor", \
-                            .formula = FORMULA,                                           \
-                            .rule = not_differentiable("it is piecewise constant"),       \
-                            .apply = [](OpCall& c) { c.result(NAME(c.tensor("input"), c.tensor(OTHER))); }};
-WAYMARK_PLAIN_INFO(kHeaviside, heaviside, "values", "step function with a given value at 0",
-                   "y = [x > 0], values where x = 0")
-WAYMARK_PLAIN_INFO(kBitwiseAnd, bitwise_and, "other", "bits that both have", "y = a ∧ b")
-WAYMARK_PLAIN_INFO(kBitwiseOr, bitwise_or, "other", "bits that either has", "y = a ∨ b")
-WAYMARK_PLAIN_INFO(kBitwiseXor, bitwise_xor, "other", "bits that one of them has", "y = a ⊕ b")
-WAYMARK_PLAIN_INFO(kLeftShift, left_shift, "other", "bits moved up", "y = a·2ᵇ")
-WAYMARK_PLAIN_INFO(kRightShift, right_shift, "other", "bits moved down, the sign kept", "y = ⌊a/2ᵇ⌋")
+extern constexpr OpInfo kHeaviside{
+    .name = "heaviside",
+    .family = "functions",
+    .doc = "step function with a given value at 0",
+    .schema = "heaviside(Tensor input, Tensor values) -> Tensor",
+    .formula = "y = [x > 0], values where x = 0",
+    .rule = not_differentiable("it is piecewise constant"),
+    .apply = [](OpCall& c) { c.result(heaviside(c.tensor("input"), c.tensor("values"))); }};
+#define WAYMARK_BITS_INFO(K, NAME, DOC, FORMULA)                                      \
+  extern constexpr OpInfo K{.name = #NAME,                                            \
+                            .family = "functions",                                    \
+                            .doc = DOC,                                               \
+                            .schema = #NAME "(Tensor input, Tensor other) -> Tensor", \
+                            .formula = FORMULA,                                       \
+                            .rule = not_differentiable("it is piecewise constant"),   \
+                            .apply = [](OpCall& c) {                                  \
+                              if (c.is_tensor("other"))                               \
+                                c.result(NAME(c.tensor("input"), c.tensor("other"))); \
+                              else                                                    \
+                                c.result(NAME(c.tensor("input"), c.scalar("other"))); \
+                            }};
+WAYMARK_BITS_INFO(kBitwiseAnd, bitwise_and, "bits that both have", "y = a ∧ b")
+WAYMARK_BITS_INFO(kBitwiseOr, bitwise_or, "bits that either has", "y = a ∨ b")
+WAYMARK_BITS_INFO(kBitwiseXor, bitwise_xor, "bits that one of them has", "y = a ⊕ b")
+WAYMARK_BITS_INFO(kLeftShift, left_shift, "bits moved up", "y = a·2ᵇ")
+WAYMARK_BITS_INFO(kRightShift, right_shift, "bits moved down, the sign kept", "y = ⌊a/2ᵇ⌋")
 extern constexpr OpInfo kBitwiseNot{.name = "bitwise_not",
                                     .family = "functions",
                                     .doc = "all bits turned",
@@ -288,8 +364,20 @@ Tensor plain(const OpInfo& op, Pair f, const Arg& a, const Arg& b) {
   if (!kernels::pair_loop(f, t)) fail_at(a.loc(), op.name, "{} is not supported; convert with to(...)", name_of(t));
   return record_nondiff(op, pair_value(f, *a, *b, t), {a, b});
 }
+Tensor plain(const OpInfo& op, Pair f, const Arg& a, const Scalar& b) {
+  check_defined(op.name, a);
+  const DType t = promote(*a, b);
+  if (!kernels::pair_loop(f, t)) fail_at(a.loc(), op.name, "{} is not supported; convert with to(...)", name_of(t));
+  return record_nondiff(op, pair_value(f, *a, b, t), {a}, [&](Attrs& at) { at("other", b.to_double()); });
+}
 
 }  // namespace
+
+Tensor bitwise_and(Arg a, Scalar b) { return plain(kBitwiseAnd, Pair::bitwise_and, a, b); }
+Tensor bitwise_or(Arg a, Scalar b) { return plain(kBitwiseOr, Pair::bitwise_or, a, b); }
+Tensor bitwise_xor(Arg a, Scalar b) { return plain(kBitwiseXor, Pair::bitwise_xor, a, b); }
+Tensor left_shift(Arg a, Scalar b) { return plain(kLeftShift, Pair::left_shift, a, b); }
+Tensor right_shift(Arg a, Scalar b) { return plain(kRightShift, Pair::right_shift, a, b); }
 
 Tensor heaviside(Arg x, Arg values) { return plain(kHeaviside, Pair::heaviside, x, values); }
 Tensor bitwise_and(Arg a, Arg b) { return plain(kBitwiseAnd, Pair::bitwise_and, a, b); }

@@ -1,4 +1,4 @@
-// Pooling and interpolation along the last axis (specs: engine 2.10); any leading axes.
+// Pooling and interpolation along the last axis; any leading axes.
 #pragma once
 
 #include <optional>

@@ -17,26 +17,33 @@ void check_mask(const char* op, const char* what, const Arg& mask) {
   if (mask->dtype() != kB8) fail_at(mask.loc(), op, "the {} must be b8, got {}; use to(kB8) or a comparison", what, name_of(mask->dtype()));
 }
 
-Tensor where_value(const char* op, const Tensor& c, const Tensor& a, const Tensor& b, DType dtype) {
-  const Shape shape = broadcast_shapes(op, broadcast_shapes(op, c.shape(), a.shape()), b.shape());
+// What where reads for one of its values: a tensor, expanded and cast, or a scalar.
+struct Choice {
+  Choice(const Tensor& t, const Shape& shape, DType dtype)
+      : cell(0, dtype), tensor(expand_value(cast_value(t, dtype), shape)), strides(tensor.strides()) {}
+  Choice(const Scalar& v, const Shape& shape, DType dtype) : cell(v, dtype), strides(shape.size()) {}
+  std::byte* raw() { return tensor.defined() ? tensor.raw() : cell.bytes; }
+  ScalarCell cell;
+  Tensor tensor;
+  Shape strides;
+};
+Shape shape_of(const Tensor& t) { return t.shape(); }
+Shape shape_of(const Scalar&) { return {}; }
+
+template <class A, class B> Tensor where_value(const char* op, const Tensor& c, const A& a, const B& b, DType dtype) {
+  const Shape shape = broadcast_shapes(op, broadcast_shapes(op, c.shape(), shape_of(a)), shape_of(b));
   Tensor y = make_empty(shape, dtype);
   if (y.numel() == 0) return y;
-  const Tensor x[] = {expand_value(c, shape), expand_value(cast_value(a, dtype), shape), expand_value(cast_value(b, dtype), shape)};
+  const Tensor mask = expand_value(c, shape);
+  Choice yes(a, shape, dtype), no(b, shape, dtype);
   const i64 size = size_of(dtype);
-  const auto plan = kernels::make_loops<4>(shape, {&y.strides(), &x[0].strides(), &x[1].strides(), &x[2].strides()},
-                                           {y.raw(), x[0].raw(), x[1].raw(), x[2].raw()}, {size, 1, size, size});
+  const auto plan = kernels::make_loops<4>(shape, {&y.strides(), &mask.strides(), &yes.strides, &no.strides},
+                                           {y.raw(), mask.raw(), yes.raw(), no.raw()}, {size, 1, size, size});
   const auto fn = kernels::ternary_loop(kernels::Ternary::where, dtype);
   kernels::run_loops(plan, [&](i64 n, const auto& p, const auto& s) {
     fn(n, p[0], s[0], p[1], s[1], p[2], s[2], p[3], s[3], nullptr);
   });
   return y;
-}
-
-// A 0-d tensor that holds a scalar as an operand of where; it carries no history and leaves no node.
-Tensor cell(const Scalar& v, DType t) {
-  Tensor out = make_empty({}, t);
-  fill_into(out, v);
-  return out;
 }
 
 }  // namespace
@@ -51,8 +58,10 @@ extern constexpr OpInfo kWhere{
         for (size_t i = 0; i < list.size(); ++i) c.result(std::to_string(i), list[i]);
         return;
       }
-      if (!c.is_tensor("input")) c.result(where(c.tensor("condition"), c.scalar("input"), c.tensor("other")));
-      else if (!c.is_tensor("other")) c.result(where(c.tensor("condition"), c.tensor("input"), c.scalar("other")));
+      const bool yes = c.is_tensor("input"), no = c.is_tensor("other");
+      if (!yes && !no) c.result(where(c.tensor("condition"), c.scalar("input"), c.scalar("other")));
+      else if (!yes) c.result(where(c.tensor("condition"), c.scalar("input"), c.tensor("other")));
+      else if (!no) c.result(where(c.tensor("condition"), c.tensor("input"), c.scalar("other")));
       else c.result(where(c.tensor("condition"), c.tensor("input"), c.tensor("other")));
     }};
 
@@ -71,7 +80,7 @@ Tensor where(Arg condition, Arg a, Scalar b) {
   check_mask("where", "condition", condition);
   check_defined("where", a);
   const DType dtype = promote(*a, b);
-  return record(kWhere, where_value("where", *condition, *a, cell(b, dtype), dtype), {condition, a}, [&](Saver& s) {
+  return record(kWhere, where_value("where", *condition, *a, b, dtype), {condition, a}, [&](Saver& s) {
     return [c = s.input(0)](Tensor g, const Need&) -> Grads { return {Tensor(), where(*c, g, 0)}; };
   });
 }
@@ -80,9 +89,16 @@ Tensor where(Arg condition, Scalar a, Arg b) {
   check_mask("where", "condition", condition);
   check_defined("where", b);
   const DType dtype = promote(*b, a);
-  return record(kWhere, where_value("where", *condition, cell(a, dtype), *b, dtype), {condition, b}, [&](Saver& s) {
+  return record(kWhere, where_value("where", *condition, a, *b, dtype), {condition, b}, [&](Saver& s) {
     return [c = s.input(0)](Tensor g, const Need&) -> Grads { return {Tensor(), where(*c, 0, g)}; };
   });
+}
+
+Tensor where(Arg condition, Scalar a, Scalar b) {
+  check_mask("where", "condition", condition);
+  const int category = std::max(a.category(), b.category());
+  const DType dtype = category == 0 ? kB8 : category == 1 ? kI64 : default_dtype();
+  return record_nondiff(kWhere, where_value("where", *condition, a, b, dtype), {condition});
 }
 
 extern constexpr OpInfo kMaskedFill{
@@ -99,7 +115,7 @@ Tensor masked_fill(Arg x, Arg mask, Scalar v) {
   check_mask("masked_fill", "mask", mask);
   if (v.category() > category_of(x->dtype()))
     fail_at(x.loc(), "masked_fill", "a float value does not fit into {}; convert with to(...)", name_of(x->dtype()));
-  return record(kMaskedFill, where_value("masked_fill", *mask, cell(v, x->dtype()), *x, x->dtype()), {x, mask}, [&](Saver& s) {
+  return record(kMaskedFill, where_value("masked_fill", *mask, v, *x, x->dtype()), {x, mask}, [&](Saver& s) {
     return [m = s.input(1)](Tensor g, const Need&) -> Grads { return {masked_fill(g, *m, 0), Tensor()}; };
   }, [&](Attrs& at) { at("value", v.to_double()); });
 }

@@ -173,6 +173,7 @@ Tensor expand(Arg x, const Shape& size) {
       fail_at(x.loc(), "expand", "{} does not expand to {} (axis {}: {} to {})", x->shape(), size, i - size.size(), old, shape[i]);
     strides[i] = i < lead || (old == 1 && shape[i] != 1) ? 0 : x->strides()[i - lead];
   }
+  checked_numel("expand", shape, size_of(x->dtype()));
   return record_view(kExpand, alias(*x, shape, strides, x->offset()), x, [](Saver&) {
     return [](Tensor g, const Need&) -> Grads { return {std::move(g)}; };
   }, [&](Attrs& at) { at("size", shape.vec()); });

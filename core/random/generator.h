@@ -1,4 +1,4 @@
-// The generator: a seed, and how many draws each named stream has given (specs: engine 10, runner 5).
+// The generator: a seed, and how many draws each named stream has given.
 //
 //   manual_seed(7);
 //   Draw d = next_draw("encoder.layers.0.attention.q_proj.weight.init");

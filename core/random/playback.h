@@ -1,5 +1,5 @@
 // Capture and injection of draws: what a model drew can be written into a case file, and another framework's draws can
-// be played into ours (specs: engine 10). Draws appear here as plain buffers; core/ops turns tensors into them.
+// be played into ours. Draws appear here as plain buffers; core/ops turns tensors into them.
 //
 // The draws of a stream are named in the order in which they were first asked for: rng.<stream>, rng.<stream>.1,
 // rng.<stream>.2, ... A draw that is asked for again (same draw number and first index: a second pass over frozen

@@ -1,4 +1,4 @@
-// DType: the element types of tensors, and the promotion rule between them (specs: engine 1.1, 1.2; as PyTorch).
+// DType: the element types of tensors, and the promotion rule between them (as in PyTorch).
 #pragma once
 
 #include <string_view>

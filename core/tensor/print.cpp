@@ -1,4 +1,4 @@
-// Tensor::to_string: the text that PyTorch's defaults give (engine 1.8), with dtypes and ops by our names.
+// Tensor::to_string: the text that PyTorch's defaults give, with dtypes and ops by our names.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

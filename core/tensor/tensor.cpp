@@ -128,20 +128,36 @@ std::string position_text(const Shape& shape, i64 flat) {
   return waymark::to_string(index);
 }
 
+namespace {
+
+// Memory first: nothing else is made if there is none.
+Tensor allocated(const Shape& shape, const Shape& strides, DType dtype, i64 bytes) {
+  Intrusive<Storage> storage;
+  try {
+    storage = Storage::allocate(bytes);
+  } catch (const Error& e) {  // the allocator knows bytes only
+    const std::string text = std::string(e.what()).substr(e.op().size() + 2);
+    const size_t end = std::min(text.find(" ("), text.size());
+    fail(e.op(), "{} for {} {}{}", text.substr(0, end), shape, name_of(dtype), text.substr(end));
+  }
+  return Tensor(Intrusive<TensorImpl>(new (small_allocate(sizeof(TensorImpl)))
+                                          TensorImpl(std::move(storage), dtype, shape, strides, 0)));
+}
+
+}  // namespace
+
 Tensor make_empty(const Shape& shape, DType dtype) {
   const i64 bytes = checked_numel("empty", shape, size_of(dtype)) * size_of(dtype);
-  return Tensor(Intrusive<TensorImpl>(new (small_allocate(sizeof(TensorImpl)))
-                                          TensorImpl(Storage::allocate(bytes), dtype, shape, contiguous_strides(shape), 0)));
+  return allocated(shape, contiguous_strides(shape), dtype, bytes);
 }
 
 Tensor make_empty_like(const Tensor& like, DType dtype) {
   if (like.is_contiguous() || !like.impl()->dense) return make_empty(like.shape(), dtype);
-  const i64 bytes = like.numel() * size_of(dtype);
-  return Tensor(Intrusive<TensorImpl>(new (small_allocate(sizeof(TensorImpl)))
-                                          TensorImpl(Storage::allocate(bytes), dtype, like.shape(), like.strides(), 0)));
+  return allocated(like.shape(), like.strides(), dtype, like.numel() * size_of(dtype));
 }
 
 Tensor alias(const Tensor& t, const Shape& shape, const Shape& strides, i64 offset) {
+  checked_numel("view", shape, size_of(t.dtype()));  // repeated elements count, too
   auto* impl = new (small_allocate(sizeof(TensorImpl)))
       TensorImpl(t.impl()->storage, t.dtype(), shape, strides, offset);
   Tensor out{Intrusive<TensorImpl>(impl)};
@@ -159,6 +175,7 @@ Tensor tensor_in_block(const Intrusive<Block>& block, DType dtype, const Shape& 
   const i64 size = size_of(dtype), numel = checked_numel("tensor_in_block", shape, size);
   const auto [low, high] = reach_of(shape, strides, 0);
   const i64 used = numel ? high + 1 : 0;
+  if (numel == 0) offset = 0;  // nothing fits anywhere
   if (offset < 0 || (numel && low < 0) || used > block->bytes() / size - offset)
     fail("tensor_in_block", "{} with strides {} and offset {} does not fit into a block of {} bytes", shape, strides, offset,
          block->bytes());

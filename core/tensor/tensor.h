@@ -80,12 +80,28 @@ class Dims {
 
 class HookHandle;
 struct ValuesIndices;  // what max(dim), sort, topk, ... return
+struct MinMax;         // of aminmax
+struct Unique;         // of unique
 class IndexItem;       // one item of index({...})
+
+// The index in x[3], with the line it stands in.
+struct Position {
+  Position(i64 i, Loc at = Loc::here()) : index(i), loc(at) {}  // NOLINT: implicit on purpose
+  i64 index;
+  Loc loc;
+};
 
 class WAYMARK_API Tensor {
  public:
   Tensor() = default;
   explicit Tensor(Intrusive<TensorImpl> impl) : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+  // A variable can be made another tensor. A result cannot: `x[0] = y` would change no element.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  Tensor& operator=(const Tensor&) && = delete;  // x[0] = y: write x[0].copy_(y) or x.index_put_({0}, y)
 
   bool defined() const { return static_cast<bool>(impl_); }
   TensorImpl* impl() const { return impl_.get(); }
