@@ -74,66 +74,6 @@ template <class F> double second(F f, double at) {
 
 }  // namespace
 
-TEST_CASE("K1 relu, leaky_relu, prelu at 0") {
-  check([](const Tensor& x) { return relu(x); }, {0}, {0}, {0});
-  check([](const Tensor& x) { return leaky_relu(x); }, {0}, {0}, {0.01});
-  Tensor w = leaf({1}, {0.25});
-  check([&](const Tensor& x) { return prelu(x, w); }, {0}, {0}, {0.25});
-  check_values(w.grad(), {0});
-}
-
-TEST_CASE("K2 K3 hardtanh, relu6, hardsigmoid, hardswish at their kinks") {
-  check([](const Tensor& x) { return hardtanh(x); }, {-1, 1}, {-1, 1}, {0, 0});
-  check([](const Tensor& x) { return relu6(x); }, {0, 6}, {0, 6}, {0, 0});
-  check([](const Tensor& x) { return hardsigmoid(x); }, {-3, 3}, {0, 1}, {0, 0});
-  check([](const Tensor& x) { return hardswish(x); }, {-3, 0, 3}, {0, 0, 3}, {0, 0.5, 1});
-}
-
-TEST_CASE("K4 smooth activations at 0") {
-  check([](const Tensor& x) { return elu(x); }, {0}, {0}, {1});
-  check([](const Tensor& x) { return celu(x); }, {0}, {0}, {1});
-  check([](const Tensor& x) { return selu(x); }, {0}, {0}, {1.7580993});
-  check([](const Tensor& x) { return gelu(x); }, {0}, {0}, {0.5});
-  check([](const Tensor& x) { return silu(x); }, {0}, {0}, {0.5});
-  check([](const Tensor& x) { return mish(x); }, {0}, {0}, {0.6});
-  check([](const Tensor& x) { return softplus(x); }, {0}, {std::log(2.0)}, {0.5});
-}
-
-TEST_CASE("K39 logsigmoid and softplus far out") {
-  check([](const Tensor& x) { return logsigmoid(x); }, {-1000, 1000, -kInf}, {-1000, 0, -kInf}, {1, 0, 1});
-  check([](const Tensor& x) { return softplus(x); }, {1000, -1000, kInf, -kInf}, {1000, 0, kInf, 0}, {1, 0, 1, 0});
-}
-
-TEST_CASE("K40 gelu, silu, mish at infinity") {
-  check([](const Tensor& x) { return gelu(x); }, {kInf, -kInf}, {kInf, kNan}, {kNan, kNan});
-  check([](const Tensor& x) { return gelu(x, "tanh"); }, {kInf, -kInf}, {kInf, kNan}, {kNan, kNan});
-  check([](const Tensor& x) { return silu(x); }, {kInf, -kInf}, {kInf, kNan}, {kNan, kNan});
-  check([](const Tensor& x) { return mish(x); }, {-kInf}, {kNan}, {kNan});
-}
-
-TEST_CASE("K62 threshold at the threshold, softplus at its switch") {
-  check([](const Tensor& x) { return threshold(x, 1, 9); }, {1, 1.1}, {9, 1.1}, {0, 1});
-  check([](const Tensor& x) { return softplus(x); }, {20, 21}, {20.00000000206, 21}, {1 - 2.06e-9, 1}, 1e-11);
-}
-
-TEST_CASE("K65 second derivatives") {
-  CHECK(second([](const Tensor& x) { return gelu(x); }, 0) == doctest::Approx(0.797885).epsilon(1e-6));
-  CHECK(second([](const Tensor& x) { return silu(x); }, 0) == 0.5);
-  CHECK(second([](const Tensor& x) { return relu(x); }, 1) == 0);
-}
-
-TEST_CASE("K66 NaN passes with the gradient that PyTorch gives it") {
-  const auto nan = [](auto f, double gradient) { check(f, {kNan}, {kNan}, {gradient}); };
-  nan([](const Tensor& x) { return relu(x); }, 1);
-  nan([](const Tensor& x) { return relu6(x); }, 1);
-  nan([](const Tensor& x) { return hardtanh(x); }, 1);
-  nan([](const Tensor& x) { return elu(x); }, 1);
-  nan([](const Tensor& x) { return threshold(x, 1, 9); }, 1);
-  nan([](const Tensor& x) { return hardswish(x); }, 1);
-  nan([](const Tensor& x) { return leaky_relu(x); }, 0.01);
-  nan([](const Tensor& x) { return hardsigmoid(x); }, 0);
-}
-
 TEST_CASE("V36 V37 glu and softplus with beta") {
   check([](const Tensor& x) { return glu(x); }, {1, 0}, {0.5}, {0.5, 0.25});
   check([](const Tensor& x) { return softplus(x, 2); }, {0, 10, 10.5}, {0.346574, 10, 10.5}, {0.5, 1, 1}, 2e-6);

@@ -121,23 +121,13 @@ void check_pair(const NestedList& a, const NestedList& b, F f, const Numbers& va
 
 }  // namespace
 
-TEST_CASE("K05_K06_clamp_tensors") {
-  const Tensor x = leaf({0, 3}), low = leaf({2, 2}), high = leaf({1, 1});
-  const Tensor y = clamp(x, low, high);
-  CHECK_VALUES(y, {1, 1});
-  backward_of(y);
-  CHECK_VALUES(x.grad(), {0, 0});
-  CHECK_VALUES(low.grad(), {0, 0});
-  CHECK_VALUES(high.grad(), {1, 1});
-}
-
-TEST_CASE("K09_fmax") {
+TEST_CASE("fmax of NaN alone") {
   check_pair({0, kNan}, {0, 1}, F2(fmax), {0, 1}, {1, 0}, {0, 1});
   CHECK(std::isnan(fmin(f64({kNan}), f64({kNan})).item<double>()));
   CHECK_VALUES(fmin(f64({1, 2}), f64({kNan, 1})), {1, 1});
 }
 
-TEST_CASE("K28_K30_ends_of_domains") {
+TEST_CASE("logit outside its domain") {
   check({-1}, F1(log1p), {-kInf}, {kInf});
   check({0, 1}, F1(logit), {-kInf, kInf}, {kInf, kInf});
   check({1}, F1(asin), {1.5707963267948966}, {kInf});
@@ -148,12 +138,7 @@ TEST_CASE("K28_K30_ends_of_domains") {
   check({-0.5, 1.5}, F1(logit), {kNan, kNan}, {kNan, kNan});
 }
 
-TEST_CASE("K35_atan2_hypot") {
-  check_pair({0, 0}, {0, -1}, F2(atan2), {0, 3.141592653589793}, {0, -1}, {0, 0});
-  check_pair({0}, {0}, F2(hypot), {0}, {0}, {0});
-}
-
-TEST_CASE("K36_xlogy") {
+TEST_CASE("xlogy of NaN, xlog1py at -1") {
   check_pair({0}, {0}, F2(xlogy), {0}, {0}, {kNan});
   check_pair({0}, {2}, F2(xlogy), {0}, {0.693147}, {0});
   check_pair({1}, {0}, F2(xlogy), {-kInf}, {-kInf}, {kInf});
@@ -162,7 +147,7 @@ TEST_CASE("K36_xlogy") {
   CHECK(std::isnan(xlogy(f64({0}), f64({kNan})).item<double>()));
 }
 
-TEST_CASE("K37_V04_remainders") {
+TEST_CASE("V04_remainders") {
   check_pair({1}, {0}, F2(remainder), {kNan}, {1}, {-kInf});
   check_pair({-5}, {3}, [](const Tensor& a, const Tensor& b) { return div(a, b, "floor"); }, {-2}, {0}, {0});
   const Tensor a = tensor({-5, 5}), b = tensor({3, -3});
@@ -175,22 +160,15 @@ TEST_CASE("K37_V04_remainders") {
   CHECK(floor_divide(tensor({INT64_MIN}), tensor({-1})).at<i64>({0}) == INT64_MIN);
   CHECK(remainder(tensor({INT64_MIN}), tensor({-1})).at<i64>({0}) == 0);
   CHECK(!floor_divide(leaf({5}), 2).requires_grad());
-  CHECK_ERROR(floor_divide(tensor({1}), 0), "floor_divide: integer division by 0 at position [] of the divisor");
+  CHECK_ERROR(floor_divide(tensor({1}), 0), "floor_divide: integer division by 0");
 }
 
-TEST_CASE("K45_logaddexp") {
-  check_pair({-kInf}, {-kInf}, F2(logaddexp), {-kInf}, {0}, {0});
-  check_pair({kInf}, {kInf}, F2(logaddexp), {kInf}, {0.5}, {0.5});
-  check_pair({kInf}, {1}, F2(logaddexp), {kInf}, {1}, {0});
-  check_pair({0}, {-kInf}, F2(logaddexp), {0}, {1}, {0});
-}
-
-TEST_CASE("K53_K54_rounding_and_numbers") {
-  check({kNan, kInf, -kInf, 2}, F1(nan_to_num), {0, 1.7976931348623157e308, -1.7976931348623157e308, 2}, {0, 0, 0, 1});
-  check({0.5, 1.5, 2.5, -0.5}, F1(round), {0, 2, 2, 0}, {0, 0, 0, 0});
-  CHECK(std::signbit(round(f64({-0.5})).item<double>()));
-  check({-1.5}, F1(frac), {-0.5}, {1});
-  CHECK(round(leaf({1.5})).requires_grad());
+TEST_CASE("V05_V06_integers") {
+  CHECK_VALUES(pow(tensor({2, 1, -1}), tensor({-1, -1, -1})), {0, 1, -1});
+  CHECK_ERROR(pow(tensor({2}), -1), "pow: an integer to the negative power -1 is no integer; convert with .to(kF32)");
+  CHECK(abs(tensor({INT64_MIN})).at<i64>({0}) == INT64_MIN);
+  CHECK(neg(tensor({INT64_MIN})).at<i64>({0}) == INT64_MIN);
+  CHECK((tensor({INT64_MAX}) + 1).at<i64>({0}) == INT64_MIN);
 }
 
 TEST_CASE("V07_bits_V08_closeness_V10_decimals") {

@@ -253,7 +253,7 @@ TEST_CASE("V73_nonzero") {
   CHECK_VALUES(at[1], {1, 0});
 }
 
-TEST_CASE("K63_K64_duplicates_last_wins") {
+TEST_CASE("duplicates_last_wins") {
   const Tensor s = leaf({1, 2});
   const Tensor y = scatter(zeros({2}, kF64), 0, tensor({0, 0}), s);
   CHECK_VALUES(y, {2, 0});
@@ -279,7 +279,7 @@ TEST_CASE("C28_index_add") {
   backward_of(index_add(zeros({3}, kF64), 0, tensor({0, 0, 2}), t * t));
   CHECK_VALUES(t.grad(), {2, 4, 6});
 
-  // Many duplicates: the same bits for any number of threads, within the bound of engine 9.1.
+  // Many duplicates: the same bits for any number of threads, within the bound of pairwise sums.
   std::mt19937_64 rng(1);
   for (const i64 inner : {i64{1}, i64{5}}) {
     const i64 n = 1'000'000 / inner;

@@ -225,7 +225,7 @@ TEST_CASE("V30_expand") {
   check({{1, 2}}, [](const Tensor& x) { return x.expand({3, 2}); }, {1, 2, 1, 2, 1, 2}, {6, 9}, {0, 1, 2, 3, 4, 5});
 }
 
-TEST_CASE("V31_C72_unfold") {
+TEST_CASE("C72_V31_unfold") {
   CHECK(unfold(zeros({2, 7}), 1, 3, 2).shape() == Shape{2, 3, 3});
   CHECK_ERROR(unfold(zeros({3}), 0, 4, 1), "unfold: windows of 4 do not fit into axis 0 of extent 3");
   check({1, 2, 3, 4, 5}, [](const Tensor& x) { return x.unfold(0, 3, 1); }, {1, 2, 3, 2, 3, 4, 3, 4, 5},

@@ -29,28 +29,14 @@ OP_CASES(norm_cases) {
 
 namespace {
 using V = std::vector<double>;
-V gradient(const Tensor& x, Scalar p) { return grad(norm(x, p), {x})[x].to_vector<double>(); }
 Tensor leaf(std::initializer_list<double> v) { return make<double>({static_cast<i64>(v.size())}, v).requires_grad_(); }
 }  // namespace
 
-TEST_CASE("C01 K19 norm at 0: gradient 0, and 0 at second order") {
+TEST_CASE("C01 norm at 0: gradient 0, and 0 at second order") {
   const Tensor x = leaf({0, 0});
   const Tensor g = grad(norm(x), {x}, {.create_graph = true})[x];
   CHECK(g.to_vector<double>() == V{0, 0});
   CHECK(grad(sum(g), {x}, {.allow_unused = true})[x].to_vector<double>() == V{0, 0});
-}
-TEST_CASE("K20 norms of other orders") {
-  CHECK(gradient(leaf({0, -2}), 1) == V{0, -1});
-  CHECK(gradient(leaf({2, -2, 1}), INFINITY) == V{0.5, -0.5, 0});
-  CHECK(gradient(leaf({0, 0}), INFINITY) == V{0, 0});
-  CHECK(gradient(leaf({0, -2}), 3) == V{0, -1});
-  CHECK(gradient(leaf({0, 4}), 0.5) == V{0, 1});
-  CHECK(gradient(leaf({2, -2, 3}), -INFINITY) == V{0.5, -0.5, 0});
-}
-TEST_CASE("K21 norm of an infinite vector") {
-  const V g = gradient(leaf({INFINITY, 1}), 2);
-  CHECK(std::isnan(g[0]));
-  CHECK(g[1] == 0);
 }
 TEST_CASE("C11 the norm of 10^7 f32 ones") {
   const Tensor x = make_empty({10000000}, kF32);

@@ -87,13 +87,7 @@ void check(const NestedList& x, F f, const Numbers& value, const Numbers& gradie
 
 }  // namespace
 
-TEST_CASE("K13_choices_at_ties") {
-  check({1, 1, 0}, [](const Tensor& x) { return topk(x, 1).values; }, {1}, {1, 0, 0});
-  check({1, 3, 3}, [](const Tensor& x) { return topk(x, 2).values; }, {3, 3}, {0, 1, 1});
-  check({1, 1, 1}, [](const Tensor& x) { return kthvalue(x, 2).values; }, {1}, {0, 1, 0});
-}
-
-TEST_CASE("K15_V74_order_with_NaN") {
+TEST_CASE("V74_order_with_NaN") {
   CHECK_VALUES(sort(f64({kNan, 1, 2})).values, {1, 2, kNan});
   CHECK_VALUES(sort(f64({1, kNan, 2}), 0, true).values, {kNan, 2, 1});
   CHECK_VALUES(topk(f64({kNan, 1, 2}), 1).values, {kNan});
@@ -102,7 +96,7 @@ TEST_CASE("K15_V74_order_with_NaN") {
   CHECK(sort(tensor({true, false})).values.dtype() == kB8);
 }
 
-TEST_CASE("K16_median") {
+TEST_CASE("medians at NaN and of nothing") {
   check({1, 1, 1}, [](const Tensor& x) { return median(x); }, {1}, {1. / 3, 1. / 3, 1. / 3});
   check({1, 2, 3, 4}, [](const Tensor& x) { return median(x); }, {2}, {0, 1, 0, 0});
   check({3, 1, 2, 4}, [](const Tensor& x) { return median(x, 0).values; }, {2}, {0, 0, 1, 0});
@@ -112,13 +106,13 @@ TEST_CASE("K16_median") {
   CHECK(std::isnan(median(zeros({0})).item<double>()));
 }
 
-TEST_CASE("K17_cummax") {
+TEST_CASE("cummax stays at NaN") {
   check({1, 1, 0, 2}, [](const Tensor& x) { return cummax(x, 0).values; }, {1, 1, 1, 2}, {1, 2, 0, 1});
   check({1, 1, 0, 2}, [](const Tensor& x) { return cummin(x, 0).values; }, {1, 1, 0, 0}, {1, 1, 2, 0});
   CHECK_VALUES(cummax(f64({1, kNan, 3}), 0).values, {1, kNan, kNan});
 }
 
-TEST_CASE("K46_logcumsumexp") {
+TEST_CASE("logcumsumexp of infinities and of large numbers") {
   const auto f = [](const Tensor& x) { return logcumsumexp(x, 0); };
   check({-kInf, 0, 1}, f, {-kInf, 0, 1.313262}, {0, 1.268941, 0.731059});
   check({-kInf, -kInf}, f, {-kInf, -kInf}, {0, 0});
@@ -127,7 +121,7 @@ TEST_CASE("K46_logcumsumexp") {
   check({1000, 1000}, f, {1000, 1000.693147}, {1.5, 0.5});
 }
 
-TEST_CASE("K48_C07_cumprod_zeros") {
+TEST_CASE("C07_cumprod_zeros") {
   const auto f = [](const Tensor& x) { return cumprod(x, 0); };
   check({2, 0, 3, 4}, f, {2, 0, 0, 0}, {1, 32, 0, 0});
   check({2, 0, 0, 3}, f, {2, 0, 0, 0}, {1, 2, 0, 0});

@@ -62,7 +62,7 @@ TEST_CASE("V52 interpolation: cell centres, aligned corners, nearest") {
   check_values(interpolate(make<double>({3}, {1, 2, 3}), 5), {1, 1, 2, 2, 3});
 }
 
-TEST_CASE("K18 C51 max_pool1d: ties go to the first, overlapping windows accumulate") {
+TEST_CASE("C51 max_pool1d: ties go to the first, overlapping windows accumulate") {
   check([](const Tensor& x) { return max_pool1d(x, 2, 1); }, {1, 1, 0}, {1, 1}, {1, 1, 0});
   check([](const Tensor& x) { return max_pool1d(x, 2); }, {1, 3, 2, 2}, {3, 2}, {0, 1, 1, 0});
   check([](const Tensor& x) { return max_pool1d(x, 2, 1); }, {1, 3, 2}, {3, 3}, {0, 2, 0});

@@ -33,13 +33,13 @@ OP_CASES(softmax_cases) {
             {input({4}), mask("keep", {2, 4}), arg("dim", 0)});
 }
 
-TEST_CASE("K41 softmax of a slice of -inf, with +inf, with NaN") {
+TEST_CASE("softmax of a slice of -inf, with +inf, with NaN") {
   fused_and_twin([] {
     check_values(softmax(make<double>({3, 2}, {-kInf, -kInf, kInf, 0, kNan, 1}), 1), std::vector<double>(6, kNan));
   });
 }
 
-TEST_CASE("K42 C3 an empty row spoils only itself; masked_softmax gives zeros") {
+TEST_CASE("C03 an empty row spoils only itself; masked_softmax gives zeros") {
   fused_and_twin([] {
     Tensor x = leaf({2, 2}, {0, 1, -kInf, -kInf});
     Tensor y = softmax(x, 1);
@@ -56,7 +56,7 @@ TEST_CASE("K42 C3 an empty row spoils only itself; masked_softmax gives zeros") 
   });
 }
 
-TEST_CASE("K43 softmax and log_softmax with -inf entries and huge ones") {
+TEST_CASE("softmax and log_softmax with -inf entries and huge ones") {
   fused_and_twin([] {
     Tensor x = leaf({3}, {0, -kInf, 1});
     Tensor y = log_softmax(x, 0);

@@ -49,7 +49,7 @@ void compare_f32(const Instance& x) {
 
 }  // namespace
 
-TEST_CASE("op cases: gradcheck, gradgradcheck, layouts, f32") {
+TEST_CASE("C63 op cases: gradcheck, gradgradcheck, layouts, f32") {
   const int seeds = by_level(1, 1, 5);
   for (const OpCase& c : all_cases()) {
     const OpInfo* op = find_op(c.op);
@@ -121,5 +121,37 @@ TEST_CASE("op cases: every op has a case, a bad input and its texts") {
     if (!op->apply) continue;
     CHECK_MESSAGE(with_case.contains(op->name), "no case");
     CHECK_MESSAGE(with_bad.contains(op->name), "no bad input");
+  }
+}
+
+TEST_CASE("op cases: differentiable ops are sampled with an extent of 0 and without axes") {
+  // Ops that need an axis (or more) of their differentiable inputs, or elements to choose from.
+  const std::set<std::string_view> needs_axes = {
+      "adaptive_avg_pool1d", "avg_pool1d", "max_pool1d", "interpolate", "conv1d", "conv_transpose1d",
+      "mm", "bmm", "mv", "dot", "outer", "matmul", "baddbmm", "linear", "linear_packed",
+      "inv", "linalg_solve", "cdist", "pairwise_distance", "cosine_similarity", "cosine_embedding_loss",
+      "cat", "chunk", "split", "tensor_split", "unbind", "narrow", "select", "slice", "unfold", "unflatten", "diff",
+      "diag", "diag_embed", "diagonal", "trace", "tril", "triu", "rot90", "mT", "pad", "movedim",
+      "index", "embedding", "glu", "layer_norm", "rms_norm", "group_norm", "cross_entropy", "nll_loss",
+      "fft", "ifft", "rfft", "irfft", "scaled_dot_product_attention",
+      "pair_gather", "pair_scatter", "three_way_product", "rotate_pairs", "softmax_kl", "symmetric_kl"};
+  const std::set<std::string_view> needs_elements = {};
+  std::set<std::string_view> ops, with_empty, with_none;
+  for (const OpCase& c : all_cases())
+    for (const CaseArg& a : c.args) {
+      if (!a.sampled || a.dtype != kF64 || !a.grad) continue;
+      const OpInfo* op = find_op(c.op);
+      if (!op || !op->rule.differentiable()) continue;
+      ops.insert(op->name);
+      i64 elements = 1;
+      for (const i64 n : a.shape) elements *= n;
+      if (elements == 0) with_empty.insert(op->name);
+      if (a.shape.size() == 0) with_none.insert(op->name);
+    }
+  CHECK(ops.size() > 150);
+  for (const std::string_view op : ops) {
+    INFO(op);
+    CHECK_MESSAGE(with_empty.contains(op) != needs_elements.contains(op), "a case with an extent of 0");
+    CHECK_MESSAGE(with_none.contains(op) != needs_axes.contains(op), "a case without axes");
   }
 }

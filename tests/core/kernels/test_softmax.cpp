@@ -169,7 +169,7 @@ TEST_CASE("masked_softmax: masks shared by heads and queries, of any step, again
   }
 }
 
-TEST_CASE("C3_masked_softmax_rows_that_keep_nothing") {
+TEST_CASE("C03_masked_softmax_rows_that_keep_nothing") {
   const std::vector<float> x = {kNan, kInf, -kInf, 1};
   const bool none[] = {false, false, false, false}, last[] = {false, false, false, true}, minus[] = {false, false, true, true};
   const MaskAxis one[] = {{1, 0}};
