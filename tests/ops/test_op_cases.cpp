@@ -134,7 +134,7 @@ TEST_CASE("op cases: differentiable ops are sampled with an extent of 0 and with
       "diag", "diag_embed", "diagonal", "trace", "tril", "triu", "rot90", "mT", "pad", "movedim",
       "index", "embedding", "glu", "layer_norm", "rms_norm", "group_norm", "cross_entropy", "nll_loss",
       "fft", "ifft", "rfft", "irfft", "scaled_dot_product_attention",
-      "pair_gather", "pair_scatter", "three_way_product", "rotate_pairs"};
+      "pair_gather", "pair_scatter", "three_way_product", "rotate_pairs", "softmax_kl", "symmetric_kl"};
   const std::set<std::string_view> needs_elements = {};
   std::set<std::string_view> ops, with_empty, with_none;
   for (const OpCase& c : all_cases())
