@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "tests/core/io/hostile_files.h"
+#include "tests/nn/spec/exercise_spec.h"
+#include "tests/train/config/exercise_config.h"
 
 int main(int count, char** arguments) {
   using namespace waymark::test;
@@ -16,15 +18,23 @@ int main(int count, char** arguments) {
     fmt::print(stderr, "make_corpus FOLDER\n");
     return 2;
   }
-  const std::pair<const char*, std::vector<SampleFile>> formats[] = {
-      {"safetensors", safetensors_samples()}, {"npy", npy_samples()}, {"npz", npz_samples()}};
+  const auto bytes_of = [](const std::vector<SampleFile>& samples) {
+    std::vector<std::string> list;
+    for (const SampleFile& file : samples) list.push_back(file.bytes);
+    return list;
+  };
+  const std::pair<const char*, std::vector<std::string>> formats[] = {{"safetensors", bytes_of(safetensors_samples())},
+                                                                      {"npy", bytes_of(npy_samples())},
+                                                                      {"npz", bytes_of(npz_samples())},
+                                                                      {"spec", spec_samples()},
+                                                                      {"config", config_samples()}};
   for (const auto& [format, files] : formats) {
     const fs::path folder = fs::path(arguments[1]) / format;
     fs::create_directories(folder);
     int number = 0;
-    for (const SampleFile& file : files) {
+    for (const std::string& bytes : files) {
       std::ofstream out(folder / fmt::format("{:03}", number++), std::ios::binary);
-      out << file.bytes;
+      out << bytes;
       if (!out.flush()) {
         fmt::print(stderr, "cannot write into {}\n", folder.string());
         return 1;

@@ -30,12 +30,12 @@ void on_free(const volatile void* p) {
 
 }  // namespace
 
-MemoryWatch::MemoryWatch(std::size_t input_bytes) {
+MemoryWatch::MemoryWatch(std::size_t input_bytes, std::size_t spare) {
   static const bool installed = __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free) != 0;
   if (!installed) std::abort();
   release_cache();  // else a tensor could come from memory that an earlier input left
   live = 0;
-  limit = static_cast<long>(2 * input_bytes + (1 << 20));
+  limit = static_cast<long>(2 * input_bytes + spare);
 }
 MemoryWatch::~MemoryWatch() { limit = 0; }
 

@@ -1,4 +1,5 @@
-// The limit on memory that a reader may take for an input: 2 x its size + 1 MiB. Needs AddressSanitizer.
+// The limit on memory that a reader may take for an input: 2 x its size + 1 MiB, or + `spare` where the format allows
+// short texts for long things. Needs AddressSanitizer.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@ namespace waymark::test {
 // libFuzzer reports with the input.
 class MemoryWatch {
  public:
-  explicit MemoryWatch(std::size_t input_bytes);
+  explicit MemoryWatch(std::size_t input_bytes, std::size_t spare = std::size_t{1} << 20);
   ~MemoryWatch();
   MemoryWatch(const MemoryWatch&) = delete;
   MemoryWatch& operator=(const MemoryWatch&) = delete;

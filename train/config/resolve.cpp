@@ -492,14 +492,4 @@ Config resolve_or_throw(const std::vector<Source>& sources, Problems problems, c
   return std::move(*config);
 }
 
-Config make_config(const Settings& settings, const std::vector<std::string>& files) {
-  Problems problems;
-  std::vector<Source> sources;
-  for (const std::string& file : files) sources.push_back(read_toml_file(file, problems));
-  std::vector<Override> overrides;
-  for (const auto& [key, text] : settings) overrides.push_back({key, text, "program", false});
-  sources.push_back(command_line_source(overrides, problems));
-  return resolve_or_throw(sources, std::move(problems));
-}
-
 }  // namespace waymark::train
