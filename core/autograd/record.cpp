@@ -3,12 +3,15 @@
 namespace waymark {
 namespace {
 
+bool is_stale_view(const Tensor& t) {
+  const AutogradMeta* m = t.defined() ? meta_of(t) : nullptr;
+  if (!m || !m->view) return false;
+  const AutogradMeta* base = meta_of(m->view->base.get());
+  return base && base->epoch != m->view->base_epoch;
+}
 bool needs_grad(const Tensor& t) {
-  if (!t.defined()) return false;
-  const AutogradMeta* m = meta_of(t);
-  if (!m) return false;
-  if (m->requires_grad || m->history.node) return true;
-  return m->view && meta_of(m->view->base.get()) && meta_of(m->view->base.get())->epoch != m->view->base_epoch;
+  const AutogradMeta* m = t.defined() ? meta_of(t) : nullptr;
+  return m && (m->requires_grad || m->history.node || is_stale_view(t));
 }
 
 i64 bytes_of(const TensorImpl& t) { return t.numel * size_of(t.dtype); }
@@ -95,9 +98,13 @@ bool wants_node(const OpInfo& op, std::span<const Tensor> outputs, const Inputs&
       for (const Tensor& t : outputs) note_cut(op, t, inputs);
     return false;
   }
-  for (const Tensor& t : outputs)
-    if (is_float(t.dtype())) return true;
-  return false;
+  bool wanted = false;
+  for (const Tensor& t : outputs) wanted |= is_float(t.dtype());
+  // A view whose base was changed in place gets its new history now, before the node takes its number: backward runs
+  // the nodes by descending numbers, and each must come after all that use it.
+  for (size_t i = 0; wanted && i < inputs.size(); ++i)
+    if (is_stale_view(inputs[i])) [[unlikely]] static_cast<void>(edge_of(inputs[i]));
+  return wanted;
 }
 
 void note_cut(const OpInfo& op, const Tensor& output, const Inputs& inputs) {

@@ -119,9 +119,12 @@ Tensor ravel(Arg x) {
 }
 Tensor broadcast_to(Arg x, const Shape& size) {
   check_defined("broadcast_to", x);
-  if (!broadcasts_to(x->shape(), size))
+  Shape wanted = size;  // -1 keeps an extent, as in expand
+  for (int k = 1; k <= std::min(x->dim(), size.size()); ++k)
+    if (size[size.size() - k] == -1) wanted[size.size() - k] = x->shape()[x->dim() - k];
+  if (!broadcasts_to(x->shape(), wanted))
     fail_at(x.loc(), "broadcast_to", "{} does not broadcast to {}", x->shape(), size);
-  return expand(x, size);
+  return expand(x, wanted);
 }
 Tensor expand_as(Arg x, Arg other) {
   check_defined("expand_as", x);

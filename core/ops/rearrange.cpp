@@ -129,7 +129,9 @@ Tensor repeat_interleave(Arg x, i64 repeats, std::optional<i64> dim) {
   wide.insert(d + 1, repeats);
   if (__builtin_mul_overflow(out[d], repeats, &out[d]))
     fail_at(x.loc(), "repeat_interleave", "{} times {} is too large", repeats, x->shape());
-  return reshape(Arg(expand(Arg(unsqueeze(x, d + 1), x.loc()), wide), x.loc()), out);
+  const Tensor y = reshape(Arg(expand(Arg(unsqueeze(x, d + 1), x.loc()), wide), x.loc()), out);
+  // One repetition, or no element, needs no copy; but the result is one, whatever the arguments.
+  return y.impl()->storage == x->impl()->storage ? clone(Arg(y, x.loc())) : y;
 }
 
 Tensor repeat_interleave(Arg x, Arg counts, std::optional<i64> dim) {

@@ -12,6 +12,8 @@
 #include "tests/ops/expect.h"
 #include "tests/tensors.h"
 
+#include <functional>
+
 namespace waymark::test {
 
 TEST_CASE("C15_overlap") {
@@ -111,6 +113,26 @@ TEST_CASE("V109_views_see_a_change_of_the_base") {
   CHECK_VALUES(v, {3, 3});
   backward_of(v, {1, 10});
   CHECK_VALUES(x.grad(), {3, 30});
+}
+
+TEST_CASE("the gradient of a view that is used once after its base was changed") {
+  // Found by random graphs: the new history was recorded after the node that uses it had taken its number.
+  for (const auto& use : std::vector<std::function<Tensor(const Tensor&)>>{
+           [](const Tensor& v) { return v.sum(); }, [](const Tensor& v) { return v.unsqueeze(0).sum(); },
+           [](const Tensor& v) { return v.unbind()[0].sum(); }, [](const Tensor& v) { return v.matmul(f64({1, 1})); }}) {
+    const Tensor x = leaf({1, 2, 4});
+    const Tensor y = x * 1, v = y.slice(0, 0, 2);
+    y.mul_(3);
+    use(v).backward();
+    CHECK(x.grad().defined());
+    CHECK(x.grad().at<double>({0}) == 3);
+  }
+  const Tensor x = leaf({1, 2});
+  const Tensor base = zeros({2}, kF64), v = base.view({2});
+  base.add_(x);
+  v.add_(1);  // an in-place op may be that use
+  backward_of(base, {1, 10});
+  CHECK_VALUES(x.grad(), {1, 10});
 }
 
 TEST_CASE("views of views, of transposed bases, stepped and reversed windows") {
