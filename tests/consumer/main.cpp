@@ -1,11 +1,42 @@
-// A user's program: sees the installed headers and library, nothing of the tree.
+// A user's program outside of the tree: sees the installed headers and library, builds a network of two layers, trains
+// it, prints a gradient, and gets an Error it can catch.
 #include <waymark.h>
 
+#include <cstdio>
+
+using namespace waymark;
+
+struct Net : nn::Module<Net> {
+  nn::Linear fc1{*this, "fc1", 2, 16};
+  nn::Linear fc2{*this, "fc2", 16, 2};
+  Tensor forward(const Tensor& x) { return fc2(gelu(fc1(x))); }
+};
+
 int main() {
-  try {
-    waymark::fail("consumer", "{} is thrown", "this");
-  } catch (const waymark::Error& e) {
-    fmt::print("{}\n", e.what());
-    return e.op() == "consumer" ? 0 : 1;
+  manual_seed(7);
+  Net net;
+  train::AdamW optimizer(net.parameters(), {.lr = 3e-2});
+  // Exclusive or.
+  const Tensor x = tensor({{-1., -1.}, {-1., 1.}, {1., -1.}, {1., 1.}}, kF32), target = tensor({0, 1, 1, 0});
+  double first = 0, last = 0;
+  for (int step = 0; step < 200; ++step) {
+    optimizer.zero_grad();
+    Tensor loss = cross_entropy(net(x), target);
+    loss.backward();
+    optimizer.step();
+    last = loss.item<double>();
+    if (step == 0) first = last;
   }
+  fmt::print("loss {:.4f} -> {:.4f}\n", first, last);
+  fmt::print("|d fc1.weight| = {:.3e}, d fc2.bias = {}\n", net.fc1.weight.grad().norm().item<float>(),
+             net.fc2.bias.grad());
+  if (!(last < 0.05 && last < first / 10)) return std::puts("it does not learn"), 1;
+  if (!equal(net(x).argmax(1), target)) return std::puts("it answers wrongly"), 1;
+  try {
+    static_cast<void>(matmul(x, x));
+  } catch (const Error& e) {
+    fmt::print("{}\n", e.what());
+    return e.op() == "matmul" ? 0 : 1;
+  }
+  return std::puts("matmul of ill-shaped matrices did not throw"), 1;
 }

@@ -117,7 +117,7 @@ CaseDraft draft_op(const Spec& spec) {
     const SpecValue& v = arg.value;
     if (type == types.end()) {
       unknown += (unknown.empty() ? "" : ", ") + arg.key;
-    } else if (type->second == "Tensor[]") {
+    } else if (type->second == "Tensor[]" || type->second == "Tensor?[]") {
       if (v.kind() != SpecValue::Kind::list) fail("verify", "{} must be a list of shapes", arg.key);
       for (size_t i = 0; i < v.list().size(); ++i) {
         const std::string place = fmt::format("{}.{}", arg.key, i);

@@ -58,6 +58,7 @@ const std::vector<CaseKind>& kinds() {
        .keys = {{"op", "text", true, "name in waymark help ops"},
                 {"args", "object", false, "arguments that are no tensors, by the names of the op's schema"}},
        .tensors = {{"input.*", "", false, "by the argument's name; of a list input.tensors.0, ..."},
+                   {"rng.*", "", false, "draws of a stream, in place of ours: rng.<stream>"},
                    {"output*", "", true, "output, or output.<name> of several"},
                    {"grad_output*", "as output", false, "what comes into the output"},
                    {"grad_input.*", "as input", false, "gradients"}}},
