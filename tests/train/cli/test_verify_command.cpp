@@ -47,7 +47,7 @@ TEST_CASE("waymark verify takes a folder, and sums up") {
   std::ofstream(folder / "broken.safetensors") << "nothing";
   const auto quiet = run_program({"verify", folder.path().string(), "--quiet"});
   CHECK(quiet.code == 2);
-  CHECK(quiet.out.find("broken.safetensors: cannot be used") != std::string::npos);
+  CHECK(quiet.err.find("broken.safetensors: cannot be used") != std::string::npos);
   CHECK(quiet.out.find("loss_sar") == std::string::npos);
   CHECK(quiet.out.find("3 of 4 files pass\n") != std::string::npos);
   const auto json = run_program({"verify", folder.path().string(), "--json"});
@@ -59,7 +59,7 @@ TEST_CASE("waymark verify takes a folder, and sums up") {
   std::filesystem::create_directory(folder / "empty");
   const auto empty = run_program({"verify", (folder / "empty").string()});
   CHECK(empty.code == 2);
-  CHECK(empty.out.find("has no case files") != std::string::npos);
+  CHECK(empty.err.find("has no case files") != std::string::npos);
 }
 
 TEST_CASE("waymark verify --write writes files that verify, or nothing") {
