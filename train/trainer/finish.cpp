@@ -47,6 +47,7 @@ RunResult Run::describe(RunStatus status) const {
   r.peak_memory = memory_counters().bytes_peak;
   r.denormal_guard = true;
   r.cpu = cpu_facts();
+  if (config_.text("run.precision") == "f64") r.cpu.peak_flops /= 2;
   r.version = version();
   r.main_metric = task.facts().metric;
   r.selection = plan_.select_metric.empty() ? "last" : "val." + plan_.select_metric;
@@ -71,10 +72,6 @@ std::optional<Evaluation> Run::evaluate_tests(const std::optional<ScoredSplit>& 
         out.splits.emplace_back("val", val->result);
         continue;
       }
-    }
-    if (split.name == "test" && s_.task->test_is_validation() && !out.splits.empty()) {
-      out.splits.emplace_back("test", out.splits.front().second);
-      continue;
     }
     auto result = evaluate_split(split.name, 0);
     if (!result) return std::nullopt;
