@@ -9,7 +9,7 @@
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
-#include "nn/attention/attentions.h"
+#include "nn/attention/attention.h"
 
 namespace waymark::nn {
 

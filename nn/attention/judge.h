@@ -13,7 +13,7 @@ enum class Ruling : u8 {
   accept,
   warn,       // legal, but a named property is lost
   refuse,
-  not_built,  // one of the two is not built yet
+  not_built,  // one of the two is not part of this version
 };
 
 struct WAYMARK_API Verdict {
@@ -47,7 +47,7 @@ struct WAYMARK_API JudgeMatrix {
   struct Cell {
     Ruling bidirectional = Ruling::not_built, causal = Ruling::not_built;
     std::vector<std::string> notes;  // reasons, for footnotes
-    // yes, w (warn), - (refused), ? (not built yet); * behind it: only in a causal call
+    // yes, w (warn), - (refused), ? (not part of this version); * behind it: only in a causal call
     std::string mark() const;
   };
   std::vector<std::string> encodings, attentions;

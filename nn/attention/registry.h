@@ -15,7 +15,7 @@ WAYMARK_API const AttentionInfo* find_attention(std::string_view name);
 // Error for an unknown name, with suggestions.
 WAYMARK_API const AttentionInfo& attention_info(std::string_view name);
 WAYMARK_API const SpecTables& attention_tables();
-// Attentions of the design that are not built yet, in its order.
+// Attentions of the design that later versions will have, in its order.
 WAYMARK_API const std::vector<std::string>& planned_attentions();
 // Error for a taken or malformed name, and for functions that are missing.
 WAYMARK_API void register_attention(AttentionInfo info);

@@ -1,7 +1,7 @@
 // huang-m1: m_ij = scale[h, min(|δ|, C)]. It sees distances, not directions.
 #include <cstdlib>
 
-#include "nn/position/encodings.h"
+#include "nn/position/encoding.h"
 #include "nn/position/huang_scalar.h"
 
 namespace waymark::nn::encodings {

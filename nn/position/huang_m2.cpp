@@ -1,5 +1,5 @@
 // huang-m2: m_ij = scale[h, clip(δ, -C, C) + C]: method 1 with a sign.
-#include "nn/position/encodings.h"
+#include "nn/position/encoding.h"
 #include "nn/position/huang_scalar.h"
 
 namespace waymark::nn::encodings {

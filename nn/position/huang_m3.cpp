@@ -1,7 +1,7 @@
 // huang-m3: c_ij = Σ_t q_it k_jt w_rt, a product of query, key and relative position (Huang 2020, method 3 as commonly
 // cited). It redefines the content product, so no other encoding may map q and k.
 #include "nn/position/clipped_table.h"
-#include "nn/position/encodings.h"
+#include "nn/position/encoding.h"
 
 namespace waymark::nn::encodings {
 

@@ -1,7 +1,7 @@
 // huang-m4: a_ij = q_i·w_r + k_j·w_r (Huang 2020, method 4; HF `relative_key_query` by the paper's first author).
 // e_ij = s[(q_i + w_r)·(k_j + w_r) − w_r·w_r]: one vector serves both terms and is not projected.
 #include "nn/position/clipped_table.h"
-#include "nn/position/encodings.h"
+#include "nn/position/encoding.h"
 
 namespace waymark::nn::encodings {
 

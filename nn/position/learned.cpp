@@ -4,7 +4,7 @@
 #include "core/ops/pointwise.h"
 #include "core/ops/shape.h"
 #include "core/tensor/strided.h"
-#include "nn/position/encodings.h"
+#include "nn/position/encoding.h"
 
 namespace waymark::nn::encodings {
 

@@ -1,5 +1,5 @@
 // none: no encoding. Without a causal mask, attention then sees a set of tokens, not a sequence.
-#include "nn/position/encodings.h"
+#include "nn/position/encoding.h"
 
 namespace waymark::nn::encodings {
 

@@ -18,7 +18,7 @@ WAYMARK_API const EncodingInfo* find_encoding(std::string_view name);
 WAYMARK_API const EncodingInfo& encoding_info(std::string_view name);
 // Their options, for specs and help.
 WAYMARK_API const SpecTables& encoding_tables();
-// Encodings of the design that are not built yet, in its order.
+// Encodings of the design that later versions will have, in its order.
 WAYMARK_API const std::vector<std::string>& planned_encodings();
 
 // Adds an encoding of a program; it is judged, listed and checked like ours. Error for a taken or malformed name, and

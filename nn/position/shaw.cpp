@@ -1,7 +1,7 @@
 // shaw (Shaw et al. 2018, eq. 3 and 4): a_ij = q_i·w_r, and with values=true z_i = Σ_j α_ij (v_j + u_r).
 // The paper finds the value side unnecessary; HF `relative_key` is key only, tensor2tensor uses both.
 #include "nn/position/clipped_table.h"
-#include "nn/position/encodings.h"
+#include "nn/position/encoding.h"
 
 namespace waymark::nn::encodings {
 

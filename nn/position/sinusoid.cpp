@@ -6,7 +6,7 @@
 
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
-#include "nn/position/encodings.h"
+#include "nn/position/encoding.h"
 
 namespace waymark::nn::encodings {
 

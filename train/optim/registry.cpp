@@ -1,6 +1,19 @@
 #include "train/optim/registry.h"
 
+// One line per optimizer, in the order of the documentation. Each is a function that returns its OptimizerKind; the line
+// declares it, and lists it.
+#define WAYMARK_OPTIMIZERS(X) \
+  X(adamw_kind)               \
+  X(adam_kind)                \
+  X(sgd_kind)                 \
+  X(lamb_kind)                \
+  X(adafactor_kind)
+
 namespace waymark::train {
+
+#define WAYMARK_DECLARE(NAME) OptimizerKind NAME();
+WAYMARK_OPTIMIZERS(WAYMARK_DECLARE)
+#undef WAYMARK_DECLARE
 
 namespace {
 
@@ -23,7 +36,9 @@ template <class Kind> struct Kinds {
 };
 
 Kinds<OptimizerKind>& optimizers() {
-  static Kinds<OptimizerKind> kinds("optimizer", {adamw_kind(), adam_kind(), sgd_kind(), lamb_kind(), adafactor_kind()});
+#define WAYMARK_CALL(NAME) NAME(),
+  static Kinds<OptimizerKind> kinds("optimizer", {WAYMARK_OPTIMIZERS(WAYMARK_CALL)});
+#undef WAYMARK_CALL
   return kinds;
 }
 Kinds<ScheduleKind>& schedules() {

@@ -35,12 +35,7 @@ WAYMARK_API std::unique_ptr<Schedule> make_schedule(Optimizer& optimizer, const 
 // Does this schedule have to know the number of updates beforehand (and does its spec not say it)?
 WAYMARK_API bool schedule_needs_total(const nn::Options& options);
 
-// The kinds that registry.cpp lists.
-OptimizerKind adam_kind();
-OptimizerKind adamw_kind();
-OptimizerKind sgd_kind();
-OptimizerKind lamb_kind();
-OptimizerKind adafactor_kind();
+// All schedules (kinds.cpp).
 std::vector<ScheduleKind> schedule_kinds();
 
 // Options that several kinds share.

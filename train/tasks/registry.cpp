@@ -1,6 +1,14 @@
 #include "train/tasks/registry.h"
 
+// One line per task, in the order of the documentation: the line declares the function of its file, and lists it.
+#define WAYMARK_TASKS(X) \
+  X(char_mlm_kind)
+
 namespace waymark::train {
+
+#define WAYMARK_DECLARE(NAME) TaskKind NAME();
+WAYMARK_TASKS(WAYMARK_DECLARE)
+#undef WAYMARK_DECLARE
 
 namespace {
 
@@ -8,7 +16,9 @@ struct Kinds {
   nn::SpecTables tables{"task"};
   std::vector<TaskKind> list;
   Kinds() {
-    for (TaskKind (*kind)() : {char_mlm_kind}) add(kind());
+#define WAYMARK_ADD(NAME) add(NAME());
+    WAYMARK_TASKS(WAYMARK_ADD)
+#undef WAYMARK_ADD
   }
   void add(TaskKind kind) {
     tables.add(kind.table);

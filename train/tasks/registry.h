@@ -1,4 +1,5 @@
-// Tasks by name. To add one, write its class with a kind function beside it, and a line in registry.cpp.
+// Tasks by name. To add one, write its class with a function beside it that returns its TaskKind, and a line in
+// registry.cpp.
 #pragma once
 
 #include <functional>
@@ -22,8 +23,5 @@ WAYMARK_API TaskFacts task_facts(const nn::Options& task);
 WAYMARK_API std::unique_ptr<Task> make_task(const TaskRequest& request);
 // A user's own. Error if the name is taken. Not while another thread resolves specs.
 WAYMARK_API void register_task(TaskKind kind);
-
-// The kinds that registry.cpp lists.
-TaskKind char_mlm_kind();
 
 }  // namespace waymark::train
