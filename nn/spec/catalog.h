@@ -13,7 +13,7 @@
 
 namespace waymark::nn {
 
-// Info has `OptionTable options` and name(). kind: "position encoding". planned: names that are not built yet.
+// Info has `OptionTable options` and name(). kind: "position encoding". planned: names that later versions will have.
 template <class Info> class Catalog {
  public:
   Catalog(std::string kind, std::vector<Info> built_in, std::vector<std::string> planned)
@@ -37,7 +37,7 @@ template <class Info> class Catalog {
     if (const Info* info = find(name)) return *info;
     const auto& planned = tables_.planned();
     if (std::find(planned.begin(), planned.end(), name) != planned.end())
-      fail("", "the {} {} is not built yet", tables_.kind(), name);
+      fail("", "the {} {} is not part of this version", tables_.kind(), name);
     fail("", "unknown {} {}.{}", tables_.kind(), printable(name), did_you_mean(name, tables_.names()));
   }
   const SpecTables& tables() const { return tables_; }
@@ -47,7 +47,7 @@ template <class Info> class Catalog {
   void add_checked(Info info) {
     const std::string& name = info.name();
     if (name.empty() || name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
-      fail("", "\"{}\" is no name for a {}: use lower-case letters, digits, - and _", printable(name), tables_.kind());
+      fail("", "\"{}\" is no name for a {}: use lower-case letters, digits, - and _", printable_part(name), tables_.kind());
     if (find(name)) fail("", "there is a {} called {} already", tables_.kind(), name);
     add(std::move(info));
   }

@@ -502,7 +502,7 @@ std::optional<Options> SpecTables::resolve(const Spec& spec, std::vector<std::st
   }
   if (contains(planned_, spec.name)) {
     problems.push_back(
-        fmt::format("the {} {} is not built yet. Known: {}.", kind_, spec.name, fmt::join(names(), ", ")));
+        fmt::format("the {} {} is not part of this version. Known: {}.", kind_, spec.name, fmt::join(names(), ", ")));
     return std::nullopt;
   }
   std::vector<std::string> known = names();

@@ -158,7 +158,7 @@ class WAYMARK_API SpecTables {
   // Error if the name exists. Not for use while another thread resolves specs.
   void add(OptionTable table);
   void add_alias(std::string name, std::string_view spec);  // lra-text = text(source=imdb)
-  // Names that are known but not built yet: their error says so.
+  // Names that later versions will have: their error says so.
   void set_planned(std::vector<std::string> names) { planned_ = std::move(names); }
   const std::vector<std::string>& planned() const { return planned_; }
   const OptionTable* find(std::string_view name) const;  // aliases are not found here

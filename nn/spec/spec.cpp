@@ -132,8 +132,8 @@ class Parser {
     // A window of the text around the place, so that a long text does not flood the terminal.
     constexpr size_t kBefore = 60, kAfter = 40;
     const size_t from = at > kBefore ? at - kBefore : 0, to = std::min(text_.size(), at + kAfter);
-    std::string before = printable(text_.substr(from, at - from), 4 * kBefore);
-    std::string after = printable(text_.substr(at, to - at), 4 * kAfter);
+    std::string before = printable_part(text_.substr(from, at - from), 4 * kBefore);
+    std::string after = printable_part(text_.substr(at, to - at), 4 * kAfter);
     if (from > 0) before.insert(0, "...");
     if (to < text_.size()) after += "...";
     i64 width = 0;
@@ -215,7 +215,7 @@ class Parser {
       arg.column = column();
       arg.key = parse_name("an option name");
       if (peek() != '=')
-        error(start, fmt::format("expected option=value, found '{}'{}", printable(arg.key),
+        error(start, fmt::format("expected option=value, found '{}'{}", printable_part(arg.key),
                                  at_end() || peek() == ')' || peek() == ',' ? ": arguments are named" : ""));
       ++at_;
       if (spec.find(arg.key)) error(start, fmt::format("option {} is given twice", printable(arg.key)));
@@ -255,7 +255,7 @@ class Parser {
     const std::string_view word = take(is_word_char);
     if (peek() == '(') {
       if (!is_letter(word.front()) || word.find('+') != std::string_view::npos)
-        error(start, fmt::format("'{}' is no name of a spec", printable(word)));
+        error(start, fmt::format("'{}' is no name of a spec", printable_part(word)));
       ++at_;
       Spec spec;
       spec.name = std::string(word);

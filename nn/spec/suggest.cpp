@@ -110,6 +110,10 @@ bool is_utf8(std::string_view text) {
 }
 
 std::string printable(std::string_view text, i64 limit) {
+  return text.empty() ? "\"\"" : printable_part(text, limit);
+}
+
+std::string printable_part(std::string_view text, i64 limit) {
   std::string out;
   i64 count = 0;
   for (size_t i = 0; i < text.size(); ++count) {

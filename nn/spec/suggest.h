@@ -32,7 +32,10 @@ WAYMARK_API std::string did_you_mean(const std::vector<std::string>& suggestions
 WAYMARK_API std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& names);
 
 // Text of a stranger for a message: control characters escaped, invalid UTF-8 replaced, at most `limit` characters.
+// Nothing is "".
 WAYMARK_API std::string printable(std::string_view text, i64 limit = 60);
+// The same for a part of a text, or between quotes: nothing stays nothing.
+WAYMARK_API std::string printable_part(std::string_view text, i64 limit = 60);
 
 WAYMARK_API bool is_utf8(std::string_view text);
 // Bytes of the well-formed UTF-8 sequence at text[i]; 0 if there is none.

@@ -46,6 +46,11 @@ class Arguments {
   // The whole call, quoted so that it can be pasted into a shell.
   const std::string& command_line() const { return command_line_; }
 
+  // What parsing found wrong; a command with `joins_problems` reports it together with what it finds itself.
+  Problems problems;
+  // Has this option a problem already? Then its value says nothing.
+  bool is_bad(std::string_view option) const;
+
  private:
   friend struct Parser;
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
@@ -60,13 +65,17 @@ struct Command {
   std::vector<std::string> examples;         // whole command lines, at least one
   std::function<int(const Arguments&)> run;  // the exit code
   std::string details = {};                  // further lines of the help
+  // run() is called although parsing found problems, and throws them with its own: a user sees all of them at once.
+  bool joins_problems = false;
 };
 
 // --help, --version, --threads, --quiet, -v, --color: every command has them.
 const std::vector<OptionInfo>& common_options();
 
 // Checks `words` against the table; problems are collected (unknown options with suggestions, missing values, types).
-Arguments parse_arguments(const Command& command, const std::vector<std::string>& words, Problems& problems);
+// `split` becomes false if the words could not even be told apart: then nothing else can be said about them.
+Arguments parse_arguments(const Command& command, const std::vector<std::string>& words, Problems& problems,
+                          bool* split = nullptr);
 
 // The program without the program's name: dispatches, prints errors, returns the exit code: 0, 1, 2, 130 or 143.
 WAYMARK_API int run_program(const std::vector<std::string>& words);

@@ -55,7 +55,8 @@ std::vector<OptionInfo> config_options() {
 std::vector<Override> config_overrides(const Arguments& arguments, Problems& problems) {
   std::vector<Override> overrides;
   for (const ShortOption& s : kShort)
-    if (arguments.has(s.option)) overrides.push_back({s.key, arguments.text(s.option), s.option, s.is_text});
+    if (arguments.has(s.option) && !arguments.is_bad(s.option))
+      overrides.push_back({s.key, arguments.text(s.option), s.option, s.is_text});
   for (const std::string& setting : arguments.all("--set")) {
     Override o;
     if (split_setting(setting, "--set", o, problems)) overrides.push_back(std::move(o));
@@ -76,7 +77,9 @@ std::vector<i64> parse_lengths(const std::string& text, const std::string& origi
     const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), n);
     if (code != std::errc() || end != part.data() + part.size() || n < 1) {
       problems.push_back(
-          {origin, fmt::format("must be lengths >= 1 with commas between, as 64,256, not {}", nn::printable(text))});
+          {origin, code == std::errc::result_out_of_range
+                       ? fmt::format("{} is out of range", nn::printable(part))
+                       : fmt::format("must be lengths >= 1 with commas between, as 64,256, not {}", nn::printable(text))});
       return {};
     }
     lengths.push_back(n);

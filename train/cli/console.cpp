@@ -1,8 +1,9 @@
 #include "train/cli/console.h"
 
-#include <fmt/format.h>
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 namespace waymark::train::cli {
@@ -15,10 +16,7 @@ struct Console {
 Console g_console;
 
 void print_to_stderr(const char* head, const char* color, std::string_view text) {
-  if (g_console.color)
-    fmt::print(stderr, "\x1b[{}m{}\x1b[0m {}\n", color, head, text);
-  else
-    fmt::print(stderr, "{} {}\n", head, text);
+  note(g_console.color ? fmt::format("\x1b[{}m{}\x1b[0m {}\n", color, head, text) : fmt::format("{} {}\n", head, text));
 }
 
 }  // namespace
@@ -32,6 +30,16 @@ void set_console(const std::string& color, bool quiet, bool verbose) {
 }
 bool is_quiet() { return g_console.quiet; }
 bool is_verbose() { return g_console.verbose; }
+
+void keep_places_of_streams() {
+  for (int fd = 0; fd < 3; ++fd)
+    if (::fcntl(fd, F_GETFD) == -1) (void)::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);  // the lowest free number
+}
+
+void note(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
 
 void print_error(std::string_view text) { print_to_stderr("waymark:", "31", text); }
 void print_warning(std::string_view text) {

@@ -13,13 +13,16 @@ namespace {
 const std::vector<std::string> kActions = {"list", "info", "stats", "show", "check"};
 
 DataRequest request_of(const Arguments& arguments) {
-  Problems problems;
+  Problems problems = arguments.problems;
   DataRequest request;
   const auto& words = arguments.positionals();
+  if (words.empty()) throw ConfigError(std::move(problems));  // that the action is missing is among them
   request.action = words[0];
-  if (std::find(kActions.begin(), kActions.end(), request.action) == kActions.end())
-    throw ConfigError({{"", fmt::format("unknown action {}.{} See waymark data --help.", nn::printable(request.action),
-                                        nn::did_you_mean(request.action, kActions))}});
+  if (std::find(kActions.begin(), kActions.end(), request.action) == kActions.end()) {
+    problems.push_back({"", fmt::format("unknown action {}.{} See waymark data --help.", nn::printable(request.action),
+                                        nn::did_you_mean(request.action, kActions))});
+    throw ConfigError(std::move(problems));
+  }
   const bool list = request.action == "list";
   if (!list && words.size() < 2)
     problems.push_back({"", fmt::format("TASK is missing: waymark data {} TASK", request.action)});
@@ -30,17 +33,18 @@ DataRequest request_of(const Arguments& arguments) {
   };
   only("--split", {"show"});
   only("--item", {"show"});
+  for (const char* option : {"--data-dir", "--set"}) only(option, {"info", "stats", "show", "check"});
   if (arguments.has("--split")) request.split = arguments.text("--split");
   request.item = arguments.integer("--item");
-  if (request.item < 0) problems.push_back({"--item", "must be >= 0"});
-  if (words.size() > 1) {
+  if (request.item < 0) problems.push_back({"--item", fmt::format("must be >= 0, not {}", request.item)});
+  if (!list && words.size() > 1) {
     std::vector<Override> overrides = config_overrides(arguments, problems);
     overrides.insert(overrides.begin(), {"task", words[1], "TASK", true});
     for (const Override& o : overrides)
       if (o.key != "task" && o.key.rfind("data.", 0) != 0 && o.key != "run.threads")
         problems.push_back({o.origin, fmt::format("{} has no effect on data", nn::printable(o.key))});
     const Source source = command_line_source(overrides, problems);
-    request.config = resolve_or_throw({source}, std::move(problems));
+    request.config = resolve_config({source}, problems);
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
   return request;
@@ -62,6 +66,7 @@ Command data_command(std::function<int(const DataRequest&)> run) {
   };
   command.examples = {"waymark data list", "waymark data stats 'char-mlm(source=kjv, context=64)'",
                       "waymark data show 'char-mlm(source=kjv, context=64)' --split val --item 3"};
+  command.joins_problems = true;
   command.run = [run = std::move(run)](const Arguments& arguments) { return run(request_of(arguments)); };
   return command;
 }

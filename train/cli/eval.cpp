@@ -14,19 +14,19 @@ bool is_step(const std::string& which) {
 }
 
 EvalRequest request_of(const Arguments& arguments) {
-  Problems problems;
+  Problems problems = arguments.problems;
   EvalRequest request;
-  request.target = arguments.positionals().front();
+  if (!arguments.positionals().empty()) request.target = arguments.positionals().front();
   if (arguments.has("--which")) request.which = arguments.text("--which");
   if (request.which != "last" && request.which != "best" && !is_step(request.which))
     problems.push_back({"--which", fmt::format("must be last, best or step-N, not {}", nn::printable(request.which))});
   if (arguments.has("--split")) request.split = arguments.text("--split");
   if (arguments.has("--lengths")) request.lengths = parse_lengths(arguments.text("--lengths"), "--lengths", problems);
   request.draws = arguments.integer("--draws", 1);
-  if (request.draws < 1 || request.draws > 1000) problems.push_back({"--draws", "must be 1..1000"});
+  if (request.draws < 1 || request.draws > 1000) problems.push_back({"--draws", fmt::format("must be 1..1000, not {}", request.draws)});
   if (arguments.has("--seed")) {
     request.seed = arguments.integer("--seed");
-    if (*request.seed < 0) problems.push_back({"--seed", "must be >= 0"});
+    if (*request.seed < 0) problems.push_back({"--seed", fmt::format("must be >= 0, not {}", *request.seed)});
   }
   for (const std::string& setting : arguments.all("--set")) {
     Override o;
@@ -43,7 +43,7 @@ EvalRequest request_of(const Arguments& arguments) {
   }
   if (arguments.has("--data-dir"))
     request.settings.push_back({"data.dir", arguments.text("--data-dir"), "--data-dir", true});
-  if (arguments.has("--threads"))
+  if (arguments.has("--threads") && !arguments.is_bad("--threads"))
     request.settings.push_back({"run.threads", arguments.text("--threads"), "--threads", false});
   request.quiet = arguments.has("--quiet");
   request.verbose = arguments.has("--verbose");
@@ -69,6 +69,7 @@ Command eval_command(std::function<int(const EvalRequest&)> run) {
   };
   command.examples = {"waymark eval runs/a --which best --lengths 128,256",
                       "waymark eval runs/a/checkpoints/step-00001200 --split val"};
+  command.joins_problems = true;
   command.run = [run = std::move(run)](const Arguments& arguments) { return run(request_of(arguments)); };
   return command;
 }

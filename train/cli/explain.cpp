@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "nn/attention/judge.h"
@@ -12,6 +13,7 @@
 #include "train/cli/text_layout.h"
 #include "train/config/keys.h"
 #include "train/config/registries.h"
+#include "train/trainer/cost.h"
 
 namespace waymark::train::cli {
 
@@ -68,7 +70,7 @@ template <class F> void parsed(const char* option, Problems& problems, F parse) 
 }
 
 Question question_of(const Arguments& arguments) {
-  Problems problems;
+  Problems problems = arguments.problems;
   Question q;
   read_sizes(arguments, q, problems);
   q.causal = arguments.has("--causal");
@@ -167,39 +169,20 @@ void print_encoding(const Options& encoding, const Question& q) {
   fmt::print("{}", columns(rows));
 }
 
-std::string flops_text(double flops) {
-  const char* units[] = {"", " k", " M", " G", " T", " P"};
-  size_t unit = 0;
-  while (flops >= 1000 && unit + 1 < std::size(units)) {
-    flops /= 1000;
-    ++unit;
-  }
-  return fmt::format("{:.3g}{}", flops, units[unit]);
-}
-
-// Forward flops of one layer and one sequence, and what a query sees.
+// Forward flops of the attention part of one layer on one sequence, and what a query sees.
 void print_costs(const Question& q) {
-  const double width = static_cast<double>(q.sizes.num_heads * q.sizes.head_dim),
-               embed = static_cast<double>(q.sizes.embed_dim);
   std::vector<Row> rows;
   for (const i64 length : q.lengths) {
-    const double n = static_cast<double>(length), keys = q.causal ? (n + 1) / 2 : n;
-    const double density = keys / n, projections = 8 * n * embed * width, scores = 4 * n * n * width * density;
-    double total = projections + scores;
+    const LayerCost cost = layer_cost(q.encodings, q.sizes, 0, q.causal, length);
+    const double n = static_cast<double>(length), keys = cost.density * n;
     std::string extra;
-    for (const Options& encoding : q.encodings) {
-      const auto& flops = nn::encoding_info(encoding.name()).flops;
-      if (!flops) continue;
-      const double own = flops(encoding, q.sizes, n, keys);
-      extra += fmt::format(", {} {}", encoding.name(), flops_text(own));
-      total += own;
-    }
+    for (const auto& [name, flops] : cost.encodings) extra += fmt::format(", {} {}", name, flops_text(flops));
     rows.push_back(
         {fmt::format("L = {}", length),
          fmt::format("projections {}, scores and mix {}{}, together {} flops forward; {} keys per query on "
                      "average (density {:.2f}), {} pairs per head",
-                     flops_text(projections), flops_text(scores), extra, flops_text(total),
-                     nn::with_commas(std::llround(keys)), density, nn::with_commas(std::llround(n * keys)))});
+                     flops_text(cost.projections), flops_text(cost.scores), extra, flops_text(cost.total()),
+                     nn::with_commas(std::llround(keys)), cost.density, nn::with_commas(std::llround(n * keys)))});
   }
   fmt::print("\none layer, one sequence, model.embed_dim = {}, model.num_heads = {}, model.head_dim = {}\n{}",
              q.sizes.embed_dim, q.sizes.num_heads, q.sizes.head_dim, columns(rows));
@@ -238,6 +221,7 @@ Command explain_command() {
   command.examples = {"waymark explain --position 'huang-m4(clip=8)' --attention dense",
                       "waymark explain --position 'learned + rope' --causal --lengths 64,256"};
   command.details = "Exit code 0 if the judge accepts the pair, also with a loss; 2 if it refuses.\n";
+  command.joins_problems = true;
   command.run = run;
   return command;
 }

@@ -1,10 +1,11 @@
 // waymark matrix: which position encoding goes with which attention; made from the judge alone.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "nn/attention/judge.h"
 #include "train/cli/command_list.h"
+#include "train/cli/text_layout.h"
 #include "train/report/escape.h"
 #include "train/report/json.h"
 
@@ -16,15 +17,44 @@ using nn::JudgeMatrix;
 using nn::Ruling;
 
 constexpr const char* kLegend =
-    "yes = goes together, w = runs, but a property is lost, - = refused, ? = not part of this version; "
-    "* = in a causal call only";
+    "yes = goes together, w = runs, but a property is lost, - = refused; * = in a causal call only";
+
+// What this version has: the judge has nothing to say about the rest, which stands below the table by name.
+JudgeMatrix built_part(const JudgeMatrix& all) {
+  JudgeMatrix m;
+  const auto later = [](const std::vector<std::string>& planned, const std::string& name) {
+    return std::find(planned.begin(), planned.end(), name) != planned.end();
+  };
+  for (const std::string& name : all.attentions)
+    if (!later(nn::planned_attentions(), name)) m.attentions.push_back(name);
+  for (size_t e = 0; e < all.encodings.size(); ++e) {
+    if (later(nn::planned_encodings(), all.encodings[e])) continue;
+    m.encodings.push_back(all.encodings[e]);
+    auto& row = m.cells.emplace_back();
+    for (size_t a = 0; a < all.attentions.size(); ++a)
+      if (!later(nn::planned_attentions(), all.attentions[a])) row.push_back(all.cells[e][a]);
+  }
+  return m;
+}
+
+// "Not part of this version: the position encodings fourier, t5, ...; the attentions local, ..."; empty if nothing is.
+std::string later_text() {
+  std::string out;
+  const auto add = [&](const char* what, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    out += fmt::format("{} the {} {}", out.empty() ? "Not part of this version:" : ";", what, fmt::join(names, ", "));
+  };
+  add("position encodings", nn::planned_encodings());
+  add("attentions", nn::planned_attentions());
+  return out;
+}
 
 const char* word_of(Ruling ruling) {
   switch (ruling) {
     case Ruling::accept: return "yes";
     case Ruling::warn: return "warn";
     case Ruling::refuse: return "refused";
-    default: return "not built";
+    default: return "not part of this version";
   }
 }
 
@@ -75,7 +105,9 @@ std::string as_text(const Cells& cells) {
   add(cells.head);
   for (const auto& row : cells.rows) add(row);
   out += fmt::format("\n{}\n", kLegend);
-  return cells.notes.empty() ? out : out + "\n" + notes_text(cells);
+  if (!cells.notes.empty()) out += "\n" + notes_text(cells);
+  if (const std::string later = later_text(); !later.empty()) out += "\n" + paragraph(later);
+  return out;
 }
 
 std::string as_markdown(const Cells& cells) {
@@ -91,6 +123,7 @@ std::string as_markdown(const Cells& cells) {
   }
   out += fmt::format("\n{}\n", escape_markdown(kLegend));
   if (!cells.notes.empty()) out += "\n" + notes_text(cells);
+  if (const std::string later = later_text(); !later.empty()) out += "\n" + escape_markdown(later) + "\n";
   return out;
 }
 
@@ -120,7 +153,17 @@ std::string as_json(const JudgeMatrix& m) {
                                    {"causal", word_of(cell.causal)},
                                    {"notes", std::move(notes)}});
     }
-  return write_json(Json::Object{{"format", "waymark-matrix-1"}, {"cells", std::move(cells)}}, 1) + "\n";
+  const auto names = [](const std::vector<std::string>& list) {
+    Json::Array out;
+    for (const std::string& name : list) out.emplace_back(name);
+    return out;
+  };
+  Json later = Json::Object{{"encodings", names(nn::planned_encodings())}, {"attentions", names(nn::planned_attentions())}};
+  return write_json(Json::Object{{"format", "waymark-matrix-1"},
+                                 {"cells", std::move(cells)},
+                                 {"not_in_this_version", std::move(later)}},
+                    1) +
+         "\n";
 }
 
 std::string as_html(const Cells& cells) {
@@ -142,11 +185,12 @@ std::string as_html(const Cells& cells) {
     for (const std::string& note : cells.notes) out += "<li>" + escape_xml(note) + "</li>\n";
     out += "</ol>\n";
   }
+  if (const std::string later = later_text(); !later.empty()) out += fmt::format("<p>{}</p>\n", escape_xml(later));
   return out + "</body></html>\n";
 }
 
 int run(const Arguments& arguments) {
-  const JudgeMatrix m = nn::judge_matrix(arguments.has("--cross"));
+  const JudgeMatrix m = built_part(nn::judge_matrix(arguments.has("--cross")));
   const std::string format = arguments.text("--format");
   std::string text;
   if (format == "csv")

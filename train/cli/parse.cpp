@@ -27,11 +27,18 @@ const OptionInfo* find_option(const Command& command, std::string_view key) {
 
 constexpr const char* kNoValue = "\x01";
 
-template <class T> bool parses(const std::string& text) {
+enum class Number : u8 { fine, malformed, out_of_range };
+template <class T> Number look_at(const std::string& text) {
   T value{};
   const char* last = text.data() + text.size();
   const auto [end, code] = std::from_chars(text.data(), last, value);
-  return code == std::errc() && end == last;
+  if (end != last || code == std::errc::invalid_argument) return Number::malformed;
+  return code == std::errc() ? Number::fine : Number::out_of_range;
+}
+
+// The word behind an unknown option is its value, not a positional argument; but a config file is one in any case.
+bool may_be_value(const std::string& word) {
+  return !word.empty() && word[0] != '-' && !(word.size() > 5 && word.rfind(".toml") == word.size() - 5);
 }
 
 }  // namespace
@@ -39,6 +46,7 @@ template <class T> bool parses(const std::string& text) {
 struct Parser {
   const Command& command;
   Problems& problems;
+  bool split = true;
   Arguments arguments = {};
 
   Arguments parse(const std::vector<std::string>& given) {
@@ -70,6 +78,7 @@ struct Parser {
     } catch (const CLI::ParseError& e) {
       // Only a missing value is left to CLI11: "--set: 1 required TEXT missing".
       problems.push_back({"", missing_value(words, e.what())});
+      split = false;
       return arguments;
     }
     for (auto& [key, list] : values) {
@@ -109,20 +118,22 @@ struct Parser {
   // What CLI11 did not know: options with a typing error, and the positional arguments.
   void sort_extras(const std::vector<std::string>& extras) {
     bool unknown = false, only_positional = false;
-    for (const std::string& word : extras) {
+    for (size_t i = 0; i < extras.size(); ++i) {
+      const std::string& word = extras[i];
       if (!only_positional && word == "--") {
         only_positional = true;
       } else if (!only_positional && word.size() > 1 && word[0] == '-') {
         unknown = true;
         unknown_option(word);
+        if (word.find('=') == word.npos && i + 1 < extras.size() && may_be_value(extras[i + 1])) ++i;
       } else {
         arguments.positionals_.push_back(word);
       }
     }
-    if (unknown) return;  // its value would be counted as a positional argument
+    if (unknown) return;  // how many there are is not certain
     i64 min = 0, max = 0;
     for (const PositionalInfo& p : command.positionals) {
-      if (static_cast<i64>(arguments.positionals_.size()) < min + p.min)
+      if (p.min > 0 && static_cast<i64>(arguments.positionals_.size()) < min + p.min)
         problems.push_back({"", fmt::format("{} is missing: {}", p.name, p.doc)});
       min += p.min;
       max = p.max < 0 || max < 0 ? -1 : max + p.max;
@@ -156,12 +167,19 @@ struct Parser {
     const auto& choices = option.choices;
     if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
     std::string wanted;
-    if (option.type == ArgumentType::integer && !parses<i64>(value))
-      wanted = "an int";
-    else if (option.type == ArgumentType::real && !parses<double>(value))
-      wanted = "a number";
-    else if (option.type != ArgumentType::text || choices.empty())
+    if (option.type != ArgumentType::text) {
+      const bool integer = option.type == ArgumentType::integer;
+      const Number number = integer ? look_at<i64>(value) : look_at<double>(value);
+      if (number == Number::fine) return;
+      if (number == Number::out_of_range) {
+        problems.push_back({key, fmt::format("{} is out of range: {}", printable(value),
+                                             integer ? "an int has at most 63 bits" : "a number is at most 1.8e308")});
+        return;
+      }
+      wanted = integer ? "an int" : "a number";
+    } else if (choices.empty()) {
       return;
+    }
     std::string list;
     for (const std::string& choice : choices) {
       if (!list.empty()) list += " | ";
@@ -174,8 +192,16 @@ struct Parser {
   }
 };
 
-Arguments parse_arguments(const Command& command, const std::vector<std::string>& words, Problems& problems) {
-  return Parser{command, problems}.parse(words);
+Arguments parse_arguments(const Command& command, const std::vector<std::string>& words, Problems& problems,
+                          bool* split) {
+  Parser parser{command, problems};
+  Arguments arguments = parser.parse(words);
+  if (split) *split = parser.split;
+  return arguments;
+}
+
+bool Arguments::is_bad(std::string_view option) const {
+  return std::any_of(problems.begin(), problems.end(), [&](const Problem& p) { return p.origin == option; });
 }
 
 bool Arguments::has(std::string_view option) const { return values_.find(option) != values_.end(); }

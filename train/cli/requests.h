@@ -19,7 +19,7 @@ struct TrainRequest {
   Config config;
   std::string out;                    // folder of the run: --out, else runs/<config.name()>
   std::optional<std::string> resume;  // --resume: empty = newest checkpoint of `out`; else a run or checkpoint folder
-  bool force = false, dry_run = false, check_causal = false, quiet = false, verbose = false;
+  bool force = false, dry_run = false, quiet = false, verbose = false;
   std::string command_line;  // for overrides.txt: can be pasted into a shell
 };
 Command train_command(std::function<int(const TrainRequest&)> run);

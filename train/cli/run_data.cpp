@@ -18,7 +18,8 @@ namespace {
 
 using nn::with_commas;
 
-constexpr i64 kChunk = 256;  // items at a time
+constexpr i64 kChunk = 256;                // items at a time
+constexpr i64 kMostItems = i64{1} << 32;  // as many as there are draws of a stream
 
 std::string size_text(i64 size) { return size == 0 ? "items without end" : with_commas(size) + " items"; }
 
@@ -118,9 +119,11 @@ int show(const Task& task, const DataRequest& request) {
                                          nn::did_you_mean(request.split, names))}});
   }
   const SplitFacts& split = task.split(request.split);
-  if (split.size > 0 && request.item >= split.size)
-    throw ConfigError(Problems{
-        {"--item", fmt::format("{} has the items 0 to {}, not {}", split.name, split.size - 1, request.item)}});
+  // A stream without end still numbers its items.
+  const i64 size = split.size > 0 ? split.size : kMostItems;
+  if (request.item >= size)
+    throw ConfigError(Problems{{"--item", fmt::format("{} is out of range: {} has the items 0 to {}", request.item,
+                                                      split.name, size - 1)}});
   fmt::print("{}\n", task.describe(split.name, request.item));
   return 0;
 }

@@ -32,17 +32,35 @@ fs::path checkpoint_of(const EvalRequest& request) {
   const fs::path target = request.target;
   if (!fs::is_directory(target)) refuse(request.target, "no such folder; give the folder of a run or of a checkpoint");
   if (fs::exists(target / "model.safetensors")) return target;
-  const fs::path index = target / "checkpoints" / "index.json";
-  if (!fs::exists(index)) refuse(request.target, "holds neither a checkpoint nor a run with checkpoints");
-  const auto read = [&](const fs::path& file) {
-    return parse_json(read_file(file), file.string());
-  };
+  const fs::path checkpoints = target / "checkpoints", index = checkpoints / "index.json";
+  if (!fs::is_directory(checkpoints)) refuse(request.target, "holds neither a checkpoint nor a run with checkpoints");
   std::string name = request.which;
   if (name == "last" || name == "best") {
-    const Json list = read(index);
-    const Json* entry = list.find(name);
-    if (!entry || entry->is_null()) refuse("--which", fmt::format("the run has no {} checkpoint", name));
-    name = entry->as_string();
+    // The index is a convenience: without a good one the folders say what is there, but not what was best.
+    Json list;
+    try {
+      list = parse_json(read_file(index), index.string());
+    } catch (const Error& e) {
+      if (name == "best") refuse("--which", fmt::format("which checkpoint is the best is not known: {}", e.what()));
+      print_warning(e.what());
+    }
+    const Json* entry = list.is_object() ? list.find(name) : nullptr;
+    if (entry && entry->is_string()) {
+      name = entry->as_string();
+    } else {
+      std::string newest, interrupted;
+      for (const CheckpointName& n : CheckpointStore(checkpoints).list()) {
+        std::string& place = n.kind == CheckpointKind::step ? newest : interrupted;
+        if (place.empty()) place = n.name;
+      }
+      if (name == "last" && !newest.empty())
+        name = newest;
+      else if (!interrupted.empty())
+        refuse("--which", fmt::format("the run was interrupted and has no {} checkpoint; what it saved then is {}", name,
+                                      (checkpoints / interrupted).string()));
+      else
+        refuse("--which", fmt::format("the run has no {} checkpoint", name));
+    }
   } else {
     // step-N, with or without leading zeros; digits only, as the request says.
     const std::string digits = name.substr(std::min(name.find_first_not_of('0', 5), name.size() - 1));
@@ -130,7 +148,7 @@ int run_eval(const EvalRequest& request) {
   const fs::path run = checkpoint.parent_path().filename() == "checkpoints" ? checkpoint.parent_path().parent_path() : checkpoint;
   const fs::path file = run / fmt::format("eval-{}.json", xxh128_hex(key).substr(0, 12));
   write_file_atomic(file, write_json(report, 2) + "\n");
-  if (!request.quiet) fmt::print(stderr, "{}\n", file.string());
+  if (!request.quiet) note("{}\n", file.string());
   return 0;
 }
 

@@ -32,38 +32,31 @@ int run_sweep(const SweepRequest& request) {
     return 0;
   }
   if (!request.quiet) {
-    i64 refused = 0, done = 0;
-    for (const std::string& action : preview.actions) {
-      refused += action.starts_with("refused");
-      done += action == "finished";
-    }
-    fmt::print(stderr, "sweep  ->  {}\n{} runs planned, {} done, {} to do, {} refused, {} at a time\n", request.out,
-               preview.plan.runs.size(), done, preview.to_do, refused, request.jobs);
+    note("sweep  ->  {}\n{}, {} at a time\n", request.out, preview.counts(), request.jobs);
     for (size_t i = 0; i < preview.actions.size(); ++i)
-      if (preview.actions[i].starts_with("refused")) fmt::print(stderr, "  {}  {}\n", preview.plan.runs[i].name, preview.actions[i]);
+      if (preview.actions[i].starts_with("refused")) note("  {}  {}\n", preview.plan.runs[i].name, preview.actions[i]);
     if (request.cells.excluded || request.cells.repeated)
-      fmt::print(stderr, "{} cells excluded, {} equal to an earlier one\n", request.cells.excluded, request.cells.repeated);
+      note("{} cells excluded, {} equal to an earlier one\n", request.cells.excluded, request.cells.repeated);
   }
 
   // On a terminal the runs at work share one line that is rewritten; elsewhere there are only plain lines.
   const bool terminal = isatty(STDERR_FILENO) != 0 && !request.quiet;
   std::string shown;
   const auto erase = [&] {
-    if (!shown.empty()) fmt::print(stderr, "\r{}\r", std::string(shown.size(), ' '));
+    if (!shown.empty()) note("\r{}\r", std::string(shown.size(), ' '));
     shown.clear();
   };
   if (!request.quiet)
     options.line = [&](const std::string& text) {
       erase();
-      fmt::print(stderr, "{}\n", text);
+      note("{}\n", text);
     };
   if (terminal)
     options.status = [&](const std::string& text) {
       if (text == shown) return;
       erase();
       shown = text.substr(0, columns() - 1);
-      fmt::print(stderr, "{}", shown);
-      std::fflush(stderr);
+      note(std::string_view(shown));
     };
   static std::atomic<int> stop{0};
   stop = 0;
@@ -72,7 +65,7 @@ int run_sweep(const SweepRequest& request) {
   const SweepOutcome outcome = train::run_sweep(request.cells, options);
   erase();
   if (!request.quiet)
-    fmt::print(stderr, "{} planned = {} finished{} + {} failed + {} interrupted + {} refused\n", outcome.planned, outcome.finished,
+    note("{} planned = {} finished{} + {} failed + {} interrupted + {} refused\n", outcome.planned, outcome.finished,
                outcome.skipped ? fmt::format(" ({} before)", outcome.skipped) : "", outcome.failed, outcome.interrupted,
                outcome.refused);
   fmt::print("{}\n", request.out);

@@ -10,28 +10,30 @@ namespace waymark::train::cli {
 
 int run_train(const TrainRequest& request) {
   const Config& config = request.config;
-  if (request.check_causal)
-    throw ConfigError(Problems{{"--check-causal", fmt::format("is for left-to-right language models; {} trains another kind", config.spec("task").name())}});
   if (!request.quiet)
-    fmt::print(stderr, "run {}  ->  {}\n{}", config.id(), request.out, config.to_text(request.verbose));
+    note("run {}  ->  {}\n{}", config.id(), request.out, config.to_text(request.verbose));
   if (request.dry_run) return 0;
 
   Trainer trainer(config);
   trainer.folder(request.out).force(request.force).command_line(request.command_line);
   if (request.resume) trainer.resume(*request.resume);
   const SignalGuard signals([&trainer](int) { trainer.request_stop(); });
-  const auto console = make_console({.mode = progress_mode(config.text("log.progress")), .quiet = request.quiet});
+  bool unwritten = false;
+  const auto console = make_console(
+      {.mode = progress_mode(config.text("log.progress")), .quiet = request.quiet, .results_failed = &unwritten});
   trainer.sink(*console);
   const RunResult result = trainer.run();
 
   if (trainer.nothing_to_do()) {
-    if (!request.quiet) fmt::print(stderr, "{} is finished already: nothing to do\n", request.out);
+    if (!request.quiet) note("{} is finished already: nothing to do\n", request.out);
     return 0;
   }
   switch (result.status) {
-    case RunStatus::finished: return 0;
+    case RunStatus::finished:
+      if (unwritten) print_error("standard output cannot be written; the result is in " + request.out);
+      return unwritten ? 1 : 0;
     case RunStatus::interrupted:
-      fmt::print(stderr, "to go on:\n{}\n", resume_command(request.out));
+      note("to go on:\n{}\n", resume_command(request.out));
       return SignalGuard::received() ? SignalGuard::exit_code(SignalGuard::received()) : 130;
     default:
       print_error(result.error);

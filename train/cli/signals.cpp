@@ -13,7 +13,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 std::atomic<int> first_signal{0};
 std::function<void(int)>* on_stop = nullptr;
-struct sigaction before[3], pipe_before;
+struct sigaction before[3], pipe_before, size_before;
 
 extern "C" void handle(int signal) {
   int none = 0;
@@ -42,15 +42,18 @@ SignalGuard::SignalGuard(std::function<void(int)> stop) {
   ::sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
   for (int i = 0; i < 3; ++i) ::sigaction(kSignals[i], &action, &before[i]);
-  // A closed pipe behind the progress is no reason to end a training.
+  // A closed pipe behind the progress is no reason to end a training; a limit on the size of files is an error of the
+  // write, which says so.
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &pipe_before);
+  ::sigaction(SIGXFSZ, &ignore, &size_before);
 }
 
 SignalGuard::~SignalGuard() {
   for (int i = 0; i < 3; ++i) ::sigaction(kSignals[i], &before[i], nullptr);
   ::sigaction(SIGPIPE, &pipe_before, nullptr);
+  ::sigaction(SIGXFSZ, &size_before, nullptr);
   on_stop = nullptr;
 }
 

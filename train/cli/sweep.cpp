@@ -3,13 +3,14 @@
 
 #include "train/cli/config_options.h"
 #include "train/cli/requests.h"
+#include "train/trainer/run_folder.h"
 
 namespace waymark::train::cli {
 
 namespace {
 
 SweepRequest request_of(const Arguments& arguments) {
-  Problems problems;
+  Problems problems = arguments.problems;
   const std::vector<std::string>& files = arguments.positionals();
   const std::vector<Source> sources = read_files(files, problems);
   std::vector<Override> overrides = config_overrides(arguments, problems);
@@ -18,10 +19,12 @@ SweepRequest request_of(const Arguments& arguments) {
   SweepRequest request;
   request.cells = expand_sweep(sources, overrides, arguments.text("--seeds"), arguments.has("--strict"), problems);
   request.jobs = arguments.integer("--jobs", 1);
-  if (request.jobs < 1 || request.jobs > 1024) problems.push_back({"--jobs", "must be 1..1024"});
-  if (!problems.empty()) throw ConfigError(std::move(problems));
+  if (request.jobs < 1 || request.jobs > 1024)
+    problems.push_back({"--jobs", fmt::format("must be 1..1024, not {}", request.jobs)});
   const std::string stem = files.empty() ? "sweep" : std::filesystem::path(files.front()).stem().string();
   request.out = arguments.has("--out") ? arguments.text("--out") : "sweeps/" + stem;
+  if (const auto refusal = place_refusal(request.out)) problems.push_back({"--out", *refusal});
+  if (!problems.empty()) throw ConfigError(std::move(problems));
   request.rerun = arguments.text("--rerun");
   request.fail_fast = arguments.has("--fail-fast");
   request.list = arguments.has("--list") || arguments.has("--dry-run");
@@ -56,6 +59,7 @@ Command sweep_command(std::function<int(const SweepRequest&)> run) {
   command.details =
       "Commas at top level separate values; commas inside brackets and quotes do not: a pattern of layers\n"
       "is written in quotes, --set 'model.position=\"[rope]*3, none\",rope'.\n";
+  command.joins_problems = true;
   command.run = [run = std::move(run)](const Arguments& arguments) { return run(request_of(arguments)); };
   return command;
 }

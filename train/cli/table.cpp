@@ -37,7 +37,7 @@ TableOptions options_of(const Arguments& arguments, Problems& problems) {
   for (const std::string& text : arguments.all("--metric"))
     for (const std::string& metric : split_top_level(text)) options.metrics.push_back(metric);
   options.best = arguments.text("--from") == "best";
-  if (arguments.has("--format")) options.format = table_format(arguments.text("--format"));
+  if (arguments.has("--format") && !arguments.is_bad("--format")) options.format = table_format(arguments.text("--format"));
   for (const std::string& filter : arguments.all("--filter")) {
     Override o;
     if (!split_setting(filter, "--filter", o, problems)) continue;
@@ -57,17 +57,23 @@ TableOptions options_of(const Arguments& arguments, Problems& problems) {
 }
 
 int run(const Arguments& arguments) {
-  Problems problems;
+  Problems problems = arguments.problems;
   const TableOptions options = options_of(arguments, problems);
   if (!problems.empty()) throw ConfigError(std::move(problems));
   std::string text;
   try {
     const RunSet set = load_runs({arguments.positionals().begin(), arguments.positionals().end()});
     for (const std::string& warning : set.warnings) print_warning(warning);
+    if (set.runs.empty()) {
+      std::string folders;
+      for (const std::string& folder : arguments.positionals())
+        folders += (folders.empty() ? "" : ", ") + nn::printable(folder, 200);
+      throw ConfigError(Problems{{"", fmt::format("there are no runs in {}", folders)}});
+    }
     text = make_table(set.runs, options);
     if (arguments.has("--plots"))
       for (const std::string& file : write_plots(set.runs, options.rows, arguments.text("--plots")))
-        if (!arguments.has("--quiet")) fmt::print(stderr, "{}\n", file);
+        if (!arguments.has("--quiet")) note("{}\n", file);
   } catch (const Error& e) {  // no such folder, row or metric: the request was wrong
     throw ConfigError(Problems{{"", std::string(e.what())}});
   }
@@ -121,6 +127,7 @@ Command table_command() {
   };
   command.examples = {"waymark table sweeps/a --metric 'test*.loss' --pooled",
                       "waymark table sweeps/a --rows model.position --cols none --format csv > a.csv"};
+  command.joins_problems = true;
   command.run = run;
   return command;
 }

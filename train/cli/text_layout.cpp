@@ -37,6 +37,8 @@ std::string wrapped(std::string_view text, size_t start, size_t width) {
 
 }  // namespace
 
+std::string paragraph(const std::string& text, size_t width) { return wrapped(text, 0, width) + "\n"; }
+
 std::string columns(const std::vector<Row>& rows, size_t width, size_t indent) {
   constexpr size_t kWidest = 32;
   size_t left = 0;

@@ -8,8 +8,10 @@
 
 #include "nn/spec/suggest.h"
 #include "train/cli/command_list.h"
+#include "train/cli/console.h"
 #include "train/report/escape.h"
 #include "train/report/json.h"
+#include "train/trainer/run_folder.h"
 
 namespace waymark::train::cli {
 
@@ -18,10 +20,10 @@ namespace {
 void print_text(const CaseReport& report) {
   const std::string head =
       fmt::format("{}{}{}", shorten(report.file, 200), report.module.empty() ? "" : "  ", report.module);
-  if (!report.usable()) {
-    fmt::print("{}: cannot be used\n", head);
-    for (const std::string& problem : report.problems) fmt::print("  {}\n", nn::printable(problem, 500));
-    return;
+  if (!report.usable()) {  // no result, so it is nothing for stdout
+    std::string text = head + ": cannot be used";
+    for (const std::string& problem : report.problems) text += "\n  " + nn::printable(problem, 500);
+    return print_error(text);
   }
   fmt::print("{}: {}{}\n", head, report.pass() ? "pass" : "FAIL",
              report.source.empty() ? "" : fmt::format("  ({})", shorten(report.source, 100)));
@@ -85,7 +87,8 @@ void print_text(const VerifySummary& summary) {
 // Reports as they come, and one summary of all.
 class Reports {
  public:
-  explicit Reports(const Arguments& arguments) : json_(arguments.has("--json")), quiet_(arguments.has("--quiet")) {}
+  explicit Reports(const Arguments& arguments)
+      : json_(arguments.has("--json")), quiet_(arguments.has("--quiet")), only_(arguments.text("--only")) {}
   void add(const CaseReport& report) {
     summary_.add(report);
     if (json_) fmt::print("{}\n", write_json(json_of(report)));
@@ -97,21 +100,27 @@ class Reports {
       if (json_) fmt::print("{}\n", write_json(json_of(summary_)));
       else print_text(summary_);
     }
+    if (!only_.empty() && summary_.all.unusable == 0 && summary_.all.tensors == 0) {
+      print_error(fmt::format("--only {}: no file compares a tensor with such a name", nn::printable(only_)));
+      return 2;
+    }
     return summary_.all.unusable > 0 ? 2 : summary_.all.failed > 0 ? 1 : 0;
   }
 
  private:
   bool json_, quiet_;
+  std::string only_;
   VerifySummary summary_;
 };
 
 // waymark verify --write DIR SPEC...: all specs are understood before the first file is written.
 int write(const Arguments& arguments) {
-  Problems problems;
+  Problems problems = arguments.problems;
   for (const char* option : {"--rtol", "--atol", "--only"})
     if (arguments.has(option)) problems.push_back({option, "is of files that are read, not written"});
   for (const std::string& spec : arguments.positionals())
     if (const std::string text = draft_problem(spec); !text.empty()) problems.push_back({spec, text});
+  if (const auto refusal = place_refusal(arguments.text("--write"))) problems.push_back({"--write", *refusal});
   if (!problems.empty()) throw ConfigError(std::move(problems));
   Reports reports(arguments);
   for (const std::string& spec : arguments.positionals()) reports.add(write_case(arguments.text("--write"), spec).report);
@@ -121,11 +130,11 @@ int write(const Arguments& arguments) {
 int run(const Arguments& arguments) {
   if (arguments.has("--write")) return write(arguments);
   VerifyOptions options;
-  Problems problems;
+  Problems problems = arguments.problems;
   const auto tolerance = [&](const char* name, std::optional<double>& target) {
-    if (!arguments.has(name)) return;
+    if (!arguments.has(name) || arguments.is_bad(name)) return;
     target = arguments.real(name);
-    if (!(*target >= 0)) problems.push_back({name, "must be >= 0"});
+    if (!(*target >= 0)) problems.push_back({name, fmt::format("must be >= 0, not {}", *target)});
   };
   tolerance("--rtol", options.rtol);
   tolerance("--atol", options.atol);
@@ -161,6 +170,7 @@ Command verify_command() {
   command.details = "Exit code 0 if all pass, 1 if a comparison fails, 2 if a file cannot be used (every reason is listed).\n"
                     "--quiet prints files that do not pass, and the summary. What is in a case file, and how to write one from\n"
                     "PyTorch: waymark help case-files.\n";
+  command.joins_problems = true;
   command.run = run;
   return command;
 }

@@ -131,6 +131,7 @@ void check_table_lengths(CheckContext& c) {
 }  // namespace
 
 void check_config(CheckContext& c) {
+  const size_t before = c.problems.size();
   check_widths(c);
   check_batches(c);
   check_schedule(c);
@@ -142,6 +143,7 @@ void check_config(CheckContext& c) {
   if (c.registries.judge && c.fine("task", "model.position", "model.attention", "model.cross_position", "model.causal",
                                    "model.embed_dim", "model.num_heads", "model.head_dim", "model.num_layers"))
     c.registries.judge(c.config, c.problems);
+  if (c.registries.parameters && c.bad.empty() && c.problems.size() == before) c.registries.parameters(c.config, c.problems);
 }
 
 }  // namespace waymark::train

@@ -17,7 +17,7 @@ using nn::SpecValue;
 using nn::text_option;
 using nn::word_option;
 
-constexpr i64 kMaxWidth = 1 << 20, kMaxLength = i64{1} << 31;
+constexpr i64 kMaxWidth = 1 << 20, kMaxLength = i64{1} << 31, kMaxItems = i64{1} << 32;
 
 enum Id : bool { kNotInId = false, kInId = true };
 
@@ -59,9 +59,9 @@ std::vector<KeyInfo> make_keys() {
   t.plain("data.split", text_option("own"), kInId, "own, official, file:PATH, or a split of the task");
   t.plain("data.val_fraction", real_option(0.1).greater_than(0).less_than(1), kInId,
           "share of the training data used for validation where the task has no validation set");
-  t.plain("data.train_size", from(int_option(required(), 0), "task"), kInId, "training items; 0 = all, or unlimited");
-  t.plain("data.val_size", from(int_option(required(), 0), "task"), kInId, "validation items; 0 = all");
-  t.plain("data.test_size", from(int_option(required(), 0), "task"), kInId, "test items; 0 = all");
+  t.plain("data.train_size", from(int_option(required(), 0, kMaxItems), "task"), kInId, "training items; 0 = all, or unlimited");
+  t.plain("data.val_size", from(int_option(required(), 0, kMaxItems), "task"), kInId, "validation items; 0 = all");
+  t.plain("data.test_size", from(int_option(required(), 0, kMaxItems), "task"), kInId, "test items; 0 = all");
   t.plain("data.max_len", from(int_option(required(), 0, kMaxLength), "task"), kInId,
           "longest item; 0 = as long as the data");
   t.plain("data.pad_to", int_option(0, 0, kMaxLength), kInId, "pad batches to this length; 0 = their longest item");

@@ -5,6 +5,8 @@
 #include "nn/attention/judge.h"
 #include "train/optim/registry.h"
 #include "train/tasks/registry.h"
+#include "train/trainer/model.h"
+#include "train/trainer/plan.h"
 
 namespace waymark::train {
 
@@ -32,6 +34,15 @@ void judge_config(const Config& config, Problems& problems) {
   }
 }
 
+// Names that optim.groups and optim.no_decay write must be there. The model is built for them only if they do.
+void check_parameters(const Config& config, Problems& problems) {
+  if (config.groups().empty() && config.texts("optim.no_decay").empty()) return;
+  try {
+    if (const auto names = parameter_names(config)) check_globs(config, *names, problems);
+  } catch (const Error&) {  // a model that cannot be built is a problem of its own
+  }
+}
+
 }  // namespace
 
 const Registries& registries() {
@@ -41,6 +52,7 @@ const Registries& registries() {
     r.encodings = &nn::encoding_tables();
     r.attentions = &nn::attention_tables();
     r.judge = judge_config;
+    r.parameters = check_parameters;
     r.optimizers = &optimizer_tables();
     r.schedules = &schedule_tables();
     r.task_facts = task_facts;

@@ -39,6 +39,8 @@ struct Registries {
   // The judge, asked once for the whole config: adds a problem per refusal (Problem::refusal set), with the origin of
   // the key at fault.
   std::function<void(const Config&, Problems&)> judge;
+  // Asked last, when nothing else is wrong: what the config says about single parameters.
+  std::function<void(const Config&, Problems&)> parameters;
 };
 
 WAYMARK_API const Registries& registries();

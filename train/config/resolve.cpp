@@ -28,7 +28,7 @@ bool is_length(std::string_view key) {
 
 // How a raw value is shown in a message.
 std::string shown(const RawValue& raw) {
-  if (!raw.unusable.empty()) return "...";
+  if (!raw.unusable.empty()) return printable(raw.written, 60);
   if (raw.is_table) return "{...}";
   if (raw.is_table_list) return "[{...}]";
   return printable(to_string(raw.value), 60);
@@ -77,6 +77,7 @@ class Resolver {
       if (key.shape == KeyShape::plain && key.rule.fallback) plain(key, *key.rule.fallback);
     derived_defaults();
     special_keys();
+    replaced_values();
     CheckContext context{config_, registries_, facts_, bad_, problems_};
     check_config(context);
     return std::move(config_);
@@ -102,10 +103,16 @@ class Resolver {
           add(entry, fmt::format("{} and {} are both given: exactly one of train.steps, epochs, tokens, minutes may be",
                                  length->key, entry.key));
         else
-          for (const char* other : kLengths) raw_.erase(other);
+          for (const char* other : kLengths)
+            if (const auto found = raw_.find(other); found != raw_.end()) {
+              replaced_.push_back(found->second);
+              raw_.erase(found);
+            }
         length = &entry;
       }
-      raw_[entry.key] = &entry;
+      const RawEntry*& place = raw_[entry.key];
+      if (place) replaced_.push_back(place);
+      place = &entry;
     }
   }
   void check_format(const RawEntry& entry) {
@@ -263,15 +270,52 @@ class Resolver {
     }
   }
 
+  std::string example(const KeyInfo& key) const {
+    const bool task = key.name == "task" && registries_.tasks && !registries_.tasks->names().empty();
+    return task ? registries_.tasks->names().front() : key.fallback;
+  }
   const std::string* spec_text(const KeyInfo& key, const RawEntry& written) {
     const Kind kind = written.value.value.kind();
     std::string problem;
     if (!unfit(written.value, problem, "text") && kind != Kind::text && kind != Kind::word)
-      problem = "must be text, as in " + key.name + " = \"" + key.fallback + "\"";
+      problem = fmt::format("must be text, as in {} = \"{}\"", key.name, example(key));
     if (problem.empty()) return &written.value.value.text();
     add(written, fmt::format("{} = {}: {}", key.name, shown(written.value), problem));
     bad_.insert(key.name);
     return nullptr;
+  }
+
+  // What a later source replaces never counts, but it is checked by itself: a mistake in a file is a mistake, and
+  // would come up as soon as the option that hides it is left out.
+  void replaced_values() {
+    const auto known_bad = bad_;
+    for (const RawEntry* entry : replaced_) {
+      const KeyInfo& key = *find_key(entry->key);
+      switch (key.shape) {
+        case KeyShape::plain: (void)converted(key, *entry); break;
+        case KeyShape::spec: (void)spec(key, *entry, tables_of(key.name)); break;
+        case KeyShape::groups: break;  // the fields of tables have no meaning alone
+        default: check_names(key, *entry, tables_of(key.name));
+      }
+    }
+    bad_ = known_bad;  // what counts is not bad for that
+  }
+  const nn::SpecTables* tables_of(std::string_view key) const {
+    if (key == "task") return registries_.tasks;
+    if (key == "optim.optimizer") return registries_.optimizers;
+    if (key == "optim.schedule") return registries_.schedules;
+    if (key == "model.init") return &init_tables();
+    if (key == "model.attention") return registries_.attentions;
+    return key == "train.regularizer" ? nullptr : registries_.encodings;
+  }
+  // Names and options of a sum or a pattern; not its length, which belongs to a model.
+  void check_names(const KeyInfo& key, const RawEntry& entry, const nn::SpecTables* tables) {
+    const std::string* text = spec_text(key, entry);
+    nn::SpecPattern pattern;
+    if (!text || !tables || !parsed(key, entry.origin, [&] { pattern = nn::parse_pattern(*text); })) return;
+    resolved(key, entry.origin, [&](auto& texts) {
+      for (const nn::SpecSum& sum : pattern) (void)tables->resolve_sum(sum, texts, defaults_);
+    });
   }
 
   // Runs a parser; its error becomes a problem.
@@ -463,6 +507,7 @@ class Resolver {
   Problems& problems_;
   const Registries& registries_;
   std::map<std::string, const RawEntry*, std::less<>> raw_;
+  std::vector<const RawEntry*> replaced_;  // by a later source
   std::set<std::string, std::less<>> bad_;  // keys that have a problem; rules that need them are skipped
   TaskFacts facts_;
   nn::Defaults defaults_;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 
 // toml++ 3.3 asserts what malformed text does not keep, and in release builds assumes it, which is undefined behaviour.
@@ -78,10 +79,19 @@ std::vector<RawField> raw_table(const toml::table& table, int depth) {
   return out;
 }
 
-RawValue unusable(std::string what) {
+RawValue unusable(std::string what, std::string written) {
   RawValue raw;
   raw.unusable = std::move(what);
+  raw.written = std::move(written);
   return raw;
+}
+
+std::string written_date(const toml::node& node) {
+  std::ostringstream text;
+  if (const auto* date = node.as_date()) text << date->get();
+  if (const auto* time = node.as_time()) text << time->get();
+  if (const auto* both = node.as_date_time()) text << both->get();
+  return text.str();
 }
 
 RawValue raw_array(const toml::array& array, int depth) {
@@ -97,7 +107,8 @@ RawValue raw_array(const toml::array& array, int depth) {
   for (const toml::node& node : array) {
     RawValue item = raw_value(node, depth + 1);
     if (!item.unusable.empty() || item.is_table || item.is_table_list)
-      return unusable(item.unusable.empty() ? "a list of mixed values" : item.unusable);
+      return item.unusable.empty() ? unusable("a list of mixed values", "[...]")
+                                   : unusable(item.unusable, fmt::format("[... {} ...]", item.written));
     list.push_back(std::move(item.value));
   }
   raw.value = SpecValue(std::move(list));
@@ -105,7 +116,7 @@ RawValue raw_array(const toml::array& array, int depth) {
 }
 
 RawValue raw_value(const toml::node& node, int depth) {
-  if (depth > kMaxNesting) return unusable("nested too deeply");
+  if (depth > kMaxNesting) return unusable("nested too deeply", "[...]");
   RawValue raw;
   switch (node.type()) {
     case toml::node_type::integer: raw.value = SpecValue(i64{**node.as_integer()}); return raw;
@@ -117,7 +128,7 @@ RawValue raw_value(const toml::node& node, int depth) {
       raw.is_table = true;
       raw.tables.push_back(raw_table(*node.as_table(), depth));
       return raw;
-    default: return unusable("a date or a time");
+    default: return unusable("a date or a time", written_date(node));
   }
 }
 
@@ -125,7 +136,7 @@ RawValue raw_value(const toml::node& node, int depth) {
 bool is_table_of_keys(const std::string& name) {
   for (const KeyInfo& key : config_keys())
     if (key.name.rfind(name + ".", 0) == 0) return true;
-  return name.rfind("sweep", 0) == 0;
+  return false;
 }
 
 struct Reader {
@@ -150,14 +161,24 @@ struct Reader {
 
   // Every leaf becomes an entry, in the order of the file.
   void flatten(const toml::table& table, const std::string& prefix, int depth, std::vector<RawEntry>& out) {
-    for (const auto& [name, pointer] : in_order(table)) {
+    for (const auto& [written, pointer] : in_order(table)) {
       const toml::node& node = *pointer;
+      const std::string name = written.empty() ? "\"\"" : written;
       if (depth == 0 && name == "sweep") continue;  // read_sweep
       const std::string key = prefix.empty() ? name : prefix + "." + name;
       const toml::table* inner = node.as_table();
-      if (inner && inner->empty() && is_table_of_keys(key)) continue;  // a header without keys says nothing
-      if (inner && !inner->empty() && depth < kMaxNesting) {
+      const bool of_keys = is_table_of_keys(key);
+      // A header without keys says nothing.
+      if (inner && inner->empty() && (of_keys || prefix.rfind("sweep", 0) == 0)) continue;
+      if (inner && !inner->empty() && depth < kMaxNesting && !find_key(key)) {
         flatten(*inner, key, depth + 1, out);
+        continue;
+      }
+      if (!inner && of_keys) {
+        const toml::array* array = node.as_array();
+        const bool tables = array && !array->empty() && (*array)[0].is_table();
+        problems.push_back({origin(node), tables ? fmt::format("[[{0}]] is an array of tables, but {0} must be one table: [{0}]", key)
+                                                 : fmt::format("{0} must be a table: [{0}]", key)});
         continue;
       }
       const auto [earlier, is_new] = seen.emplace(prefix_of_list + key, origin(node));
@@ -259,6 +280,10 @@ RawValue parse_setting_value(const std::string& text) {
     const toml::node* node = table.get("value");
     if (table.size() == 1 && node) return raw_value(*node, 0);
   } catch (const toml::parse_error&) {
+    // What is no TOML is a string; an int that is too long would surprise as one.
+    const size_t digits = text.find_first_of("+-") == 0 ? 1 : 0;
+    if (text.size() > digits + 18 && text.find_first_not_of("0123456789", digits) == text.npos)
+      return unusable("an int out of range (more than 63 bits)", text);
   } catch (const TomlAssertion&) {}
   return raw;
 }

@@ -1,7 +1,8 @@
 // Sources of a config: files, the command line, a program. A source holds raw values; resolve.h joins and checks them.
 //
 // Precedence: defaults < preset < files in the order given < command line. Tables merge key by key, arrays replace.
-// A key given twice in one source is a problem.
+// A key given twice in one source is a problem. So is a value of the wrong type, out of range or of an unknown name,
+// also where a later source replaces it: it is a mistake in that source, which would come up as soon as it counts.
 #pragma once
 
 #include <string>
@@ -22,6 +23,7 @@ struct RawValue {
   bool is_table = false, is_table_list = false;
   std::vector<std::vector<RawField>> tables;
   std::string unusable;  // a TOML type that no key has ("a date"), else empty
+  std::string written;   // then: as it was written, for messages
 };
 struct RawField {
   std::string name;

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "core/tensor/error.h"
+#include "nn/module/summary.h"
 #include "train/report/escape.h"
 
 namespace waymark::train {
@@ -19,14 +20,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;  // a jump of the wall clock moves nothing
 
-// As much as goes; progress that cannot be shown is no error of the run.
-void put(int fd, std::string_view text) {
+// As much as goes; progress that cannot be shown is no error of the run. False if something is missing, unless nobody
+// reads any more.
+bool put(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(fd, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
+    if (n <= 0) return n < 0 && errno == EPIPE;
     text.remove_prefix(static_cast<size_t>(n));
   }
+  return true;
 }
 
 bool utf8_locale() {
@@ -55,7 +58,7 @@ class Console final : public RunSink {
     if (o_.mode != ProgressMode::bar && o_.mode != ProgressMode::plain) return;
     std::string text = fmt::format("run {}", start.id);
     if (!start.folder.empty()) text += "  ->  " + start.folder;
-    text += fmt::format("  ({} parameters)", start.parameters);
+    text += fmt::format("  ({} parameters)", nn::with_commas(start.parameters));
     if (start.first_step > 0) text += fmt::format("  resumed at step {}", start.first_step);
     line(text);
   }
@@ -89,7 +92,7 @@ class Console final : public RunSink {
   void on_end(const RunResult& result) override {
     clear();
     if (o_.quiet || o_.mode == ProgressMode::json) return;
-    put(o_.results, end_block(result, folder_));
+    if (!put(o_.results, end_block(result, folder_)) && o_.results_failed) *o_.results_failed = true;
   }
 
  private:

@@ -83,6 +83,7 @@ struct ConsoleOptions {
   std::optional<bool> terminal = {};            // is `out` one? asked of the system if not set
   std::optional<int> width = {};                // columns; asked of the terminal if not set
   bool quiet = false;                           // only warnings
+  bool* results_failed = nullptr;               // set if the block at the end could not be written (a full disk)
 };
 // The console: one line that is rewritten at most ten times a second and never wraps, or one line per metrics line, at
 // most one a second, without control characters. Restores the line when it is destroyed.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/tensor/error.h"
+#include "nn/module/summary.h"
 #include "nn/spec/suggest.h"
 #include "train/report/progress.h"
 
@@ -56,7 +57,7 @@ std::string metric_text(const std::string& name, const MetricValue& value, bool 
 std::string plain_eval_line(const EvalReport& r) {
   std::string line = fmt::format("eval {}  {}", r.step, r.split);
   for (const auto& [name, value] : r.result.metrics) line += fmt::format("  {} {}", name, metric_text(name, value, true));
-  if (!r.result.metrics.empty()) line += fmt::format("  n {}", r.result.metrics[0].second.n);
+  if (!r.result.metrics.empty()) line += "  n " + nn::with_commas(r.result.metrics[0].second.n);
   if (r.improved) line += "  best so far";
   if (r.result.untrained) line += "  (rows of the table beyond the trained length are untrained)";
   return line;
@@ -64,11 +65,18 @@ std::string plain_eval_line(const EvalReport& r) {
 
 std::string end_block(const RunResult& r, const std::string& folder) {
   std::string out = r.status == RunStatus::finished ? "done" : std::string(name_of(r.status));
-  out += fmt::format(" in {} ({} steps, {} tokens", duration_text(r.seconds.value_or(-1)), r.steps, r.tokens);
+  out += fmt::format(" in {} ({} steps, {} tokens", duration_text(r.seconds.value_or(-1)), nn::with_commas(r.steps),
+                     nn::with_commas(r.tokens));
   if (const auto speed = r.tokens_per_second()) out += fmt::format(", {} tok/s", short_count(*speed));
-  if (r.flops_per_step && r.seconds && *r.seconds > 0)
-    out += fmt::format(", {:.1f} GF/s", *r.flops_per_step * static_cast<double>(r.steps) / *r.seconds / 1e9);
-  if (r.peak_memory) out += fmt::format(", peak memory {:.0f} MiB", static_cast<double>(*r.peak_memory) / 1048576);
+  if (r.flops_per_step && r.seconds && *r.seconds > 0) {
+    const double speed = *r.flops_per_step * static_cast<double>(r.steps) / *r.seconds;
+    out += fmt::format(", {:.{}f} GF/s", speed / 1e9, speed < 9.95e9 ? 1 : 0);
+    if (r.cpu.peak_flops > 0) out += fmt::format(" = {:.0f} % of peak", 100 * speed / r.cpu.peak_flops);
+  }
+  if (r.peak_memory) {
+    const double mib = static_cast<double>(*r.peak_memory) / 1048576;
+    out += fmt::format(", peak memory {:.{}f} MiB", mib, mib < 9.95 ? 1 : 0);
+  }
   out += ")\n";
   for (const auto& [label, evaluation] : {std::pair("last", &r.last), std::pair("best", &r.best)}) {
     if (!*evaluation) continue;
@@ -78,7 +86,7 @@ std::string end_block(const RunResult& r, const std::string& folder) {
     for (const auto& [split, result] : (*evaluation)->splits) {
       out += fmt::format("  {:<12}", split);
       for (const auto& [name, value] : result.metrics) out += fmt::format("  {} {:<12}", name, metric_text(name, value, true));
-      if (!result.metrics.empty()) out += fmt::format("  n = {}", result.metrics[0].second.n);
+      if (!result.metrics.empty()) out += "  n = " + nn::with_commas(result.metrics[0].second.n);
       if (result.untrained) out += "  untrained rows";
       out += '\n';
     }

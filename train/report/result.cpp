@@ -150,6 +150,7 @@ CpuFacts read_cpu(const Json& value, const std::string& origin) {
   CpuFacts cpu;
   cpu.model = r.maybe_text("model").value_or("");
   cpu.cores = r.maybe_integer("cores").value_or(0);
+  cpu.peak_flops = r.maybe_number("peak_flops").value_or(0);
   cpu.blas_core = r.maybe_text("blas_core").value_or("");
   r.finish();
   return cpu;
@@ -232,6 +233,7 @@ std::string result_to_json(const RunResult& r) {
   Json cpu{Json::Object()};
   set_text(cpu, "model", r.cpu.model);
   if (r.cpu.cores > 0) cpu.set("cores", r.cpu.cores);
+  if (r.cpu.peak_flops > 0) cpu.set("peak_flops", r.cpu.peak_flops);
   set_text(cpu, "blas_core", r.cpu.blas_core);
   out.set("cpu", std::move(cpu)).set("version", r.version);
   set_text(out, "main_metric", r.main_metric);

@@ -68,6 +68,7 @@ struct DataFacts {
 struct CpuFacts {
   std::string model;
   i64 cores = 0;  // used by this run
+  double peak_flops = 0;  // multiply-adds a second of these cores in the run's precision, as 2; 0 = not measured
   std::string blas_core;
 };
 

@@ -40,7 +40,7 @@ Runs select(const std::vector<LoadedRun>& all, const TableOptions& options) {
   for (const LoadedRun& run : all)
     if (passes(run, options.filters) && (run.result.id.empty() || seen.insert(run.result.id).second))
       runs.push_back(&run);
-  if (runs.empty()) fail("table", "none of the {} runs passes the filters", all.size());
+  if (runs.empty()) fail("table", "the filters leave none of {} run{}", all.size(), all.size() == 1 ? "" : "s");
   return runs;
 }
 

@@ -11,9 +11,11 @@
 
 #include "core/io/files.h"
 #include "core/parallel/parallel.h"
+#include "nn/spec/suggest.h"
 #include "train/report/progress.h"
 #include "train/report/result.h"
 #include "train/sweep/child.h"
+#include "train/trainer/cost.h"
 #include "train/trainer/run_folder.h"
 
 namespace waymark::train {
@@ -40,7 +42,8 @@ Action look(const fs::path& folder, const std::string& id, Rerun rerun, bool* ag
   } catch (const Error&) {
     result.reset();  // damaged: the run is done again from its checkpoints
   }
-  if (result && result->id != id) fail("sweep", "{} holds another run ({}, not {}); move it away", folder.string(), result->id, id);
+  if (result && result->id != id) throw ConfigError(Problems{{"--out", fmt::format("{} holds another run ({}, not {}); move it away, or give another folder",
+                                                      nn::printable(folder.string(), 200), result->id, id)}});
   const bool done = result && result->status == RunStatus::finished;
   const bool failed = result && (result->status == RunStatus::failed || result->status == RunStatus::nonfinite);
   if (rerun == Rerun::all || (rerun == Rerun::failed && failed)) {
@@ -115,8 +118,21 @@ struct Running {
 
 }  // namespace
 
+std::string SweepPreview::counts() const {
+  i64 refused = 0, done = 0;
+  for (const std::string& action : actions) {
+    refused += action.starts_with("refused");
+    done += action == "finished";
+  }
+  std::string out = fmt::format("{} run{} planned, {} done, {} to do", plan.runs.size(), plan.runs.size() == 1 ? "" : "s",
+                                done, to_do);
+  if (refused > 0) out += fmt::format(", {} refused", refused);
+  if (flops && to_do > 0) out += fmt::format(", about {}flop of training", flops_text(*flops));
+  return out;
+}
+
 std::string SweepPreview::to_string() const {
-  std::string out = fmt::format("{} runs planned, {} to do\n", plan.runs.size(), to_do);
+  std::string out = counts() + "\n";
   size_t width = 0;
   for (const PlannedRun& r : plan.runs) width = std::max(width, r.name.size());
   for (size_t i = 0; i < plan.runs.size(); ++i)
@@ -126,8 +142,14 @@ std::string SweepPreview::to_string() const {
 
 SweepPreview preview_sweep(const SweepCells& cells, const SweepOptions& options) {
   SweepPreview p;
+  p.flops = 0;
   for (const Work& w : plan_work(cells, options, p.plan)) {
     const PlannedRun& r = p.plan.runs[p.actions.size()];
+    // A run that is to be resumed counts whole: how far it is stands in its checkpoint.
+    if (w.action == Action::resume || w.action == Action::start) {
+      const auto own = training_flops(w.cell->config);
+      p.flops = p.flops && own ? std::optional(*p.flops + *own) : std::nullopt;
+    }
     switch (w.action) {
       case Action::skip: p.actions.emplace_back("finished"); break;
       case Action::leave: p.actions.push_back("failed before (--rerun failed does it again): " + r.reason); break;
@@ -143,8 +165,11 @@ SweepPreview preview_sweep(const SweepCells& cells, const SweepOptions& options)
 SweepOutcome run_sweep(const SweepCells& cells, const SweepOptions& o) {
   SweepOutcome outcome;
   const auto say = [&](const std::string& text) { if (o.line) o.line(text); };
-  fs::create_directories(o.out / "logs");
-  fs::create_directories(o.out / "configs");
+  for (const char* part : {"logs", "configs"}) {
+    std::error_code error;
+    fs::create_directories(o.out / part, error);
+    if (error) fail("", "cannot make {}: {}", (o.out / part).string(), error.message());
+  }
   std::vector<Work> work = plan_work(cells, o, outcome.plan);
   std::vector<PlannedRun>& runs = outcome.plan.runs;
   outcome.planned = static_cast<i64>(runs.size());

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,8 @@ struct SweepPreview {
   SweepPlan plan;
   std::vector<std::string> actions;  // one per planned run
   i64 to_do = 0;
+  std::optional<double> flops;       // of the training that is to do, estimated; nothing if a run does not say its updates
+  std::string counts() const;        // "9 runs planned, 2 done, 6 to do, 1 refused, about 1.2 Tflop of training"
   std::string to_string() const;     // the plan as printed
 };
 WAYMARK_API SweepPreview preview_sweep(const SweepCells& cells, const SweepOptions& options);

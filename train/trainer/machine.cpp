@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/kernels/blas.h"
+#include "core/kernels/peak.h"
 #include "core/parallel/parallel.h"
 
 namespace waymark::train {
@@ -21,6 +22,7 @@ CpuFacts cpu_facts() {
     break;
   }
   facts.cores = num_threads();
+  facts.peak_flops = kernels::fma_peak() * static_cast<double>(facts.cores);
   facts.blas_core = kernels::blas_core_name();
   return facts;
 }

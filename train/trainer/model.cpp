@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "core/random/generator.h"
 #include "models/language_model.h"
+#include "nn/position/registry.h"
 
 namespace waymark::train {
 
@@ -98,9 +100,36 @@ models::EncoderConfig encoder_config(const Config& c) {
 
 }  // namespace
 
+std::optional<std::vector<std::string>> parameter_names(const Config& config) {
+  constexpr double kMostNumbers = 4e7;
+  models::LanguageModelConfig lm;
+  lm.vocab_size = 1;
+  lm.encoder = encoder_config(config);
+  lm.tie_embeddings = config.boolean("model.tie_embeddings");
+  lm.head_bias = config.boolean("model.head_bias");
+  const auto& e = lm.encoder;
+  const double width = static_cast<double>(e.embed_dim), attention = static_cast<double>(e.num_heads * e.head_dim);
+  double numbers = static_cast<double>(e.num_layers) * width * (4 * attention + 2 * static_cast<double>(e.ffn_dim));
+  const nn::EncodingSizes sizes{e.embed_dim, e.num_heads, e.head_dim};
+  for (const auto& sum : config.layers("model.position"))
+    for (const nn::Options& encoding : sum)
+      if (const auto& parameters = nn::encoding_info(encoding.name()).parameters)
+        for (const nn::ParameterSpec& p : parameters(encoding, sizes)) {
+          double count = 1;
+          for (const i64 n : p.shape) count *= static_cast<double>(n);
+          numbers += count;
+        }
+  if (numbers > kMostNumbers) return std::nullopt;
+  const RandomScope own_draws(u64{0});
+  const models::LanguageModel model(lm);
+  std::vector<std::string> names;
+  for (const nn::NamedParameter& p : model.named_parameters()) names.push_back(p.name);
+  return names;
+}
+
 std::unique_ptr<TaskModel> make_task_model(const Config& config, const Task& task) {
   const std::string& kind = task.facts().kind;
-  if (kind != "mlm" && kind != "lm") fail("model", "there is no model for tasks of kind {} yet", kind);
+  if (kind != "mlm" && kind != "lm") fail("model", "this version has no model for tasks of kind {}", kind);
   const nn::Options& init = config.spec("model.init");
   models::LanguageModelConfig lm;
   lm.vocab_size = std::max(task.inputs(), task.outputs());

@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "nn/module/module.h"
@@ -38,5 +40,9 @@ using ModelMaker = std::function<std::unique_ptr<TaskModel>(const Config&, const
 
 // The model that the config describes, with initial values from the generator in force.
 WAYMARK_API std::unique_ptr<TaskModel> make_task_model(const Config& config, const Task& task);
+
+// The names of its parameters, without reading data: from a model with a vocabulary of one symbol. Nothing if the model is
+// so large that it would take long. Throws what the model's constructor throws.
+WAYMARK_API std::optional<std::vector<std::string>> parameter_names(const Config& config);
 
 }  // namespace waymark::train

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "nn/spec/glob.h"
+#include "nn/spec/suggest.h"
 #include "train/data/loader.h"
 #include "train/optim/registry.h"
 
@@ -72,6 +73,35 @@ TrainPlan make_plan(const Config& config, const Task& task) {
   return p;
 }
 
+void check_globs(const Config& config, const std::vector<std::string>& names, Problems& problems) {
+  const auto nothing = [&](const std::string& glob) {
+    constexpr size_t kShown = 5;
+    std::string text = fmt::format("{} matches no parameter. There are ", nn::printable(glob));
+    for (size_t i = 0; i < std::min(kShown, names.size()); ++i) text += (i ? ", " : "") + names[i];
+    if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
+    return text + "." + nn::did_you_mean(glob, names);
+  };
+  const std::vector<ParameterGroup>& groups = config.groups();
+  std::vector<bool> taken(names.size());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    bool any = false, own = false;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (!nn::glob_match(groups[g].match, names[i])) continue;
+      any = true;
+      own = own || !taken[i];
+      taken[i] = true;
+    }
+    if (own) continue;
+    const std::string place = fmt::format("optim.groups[{}]: match = ", g);
+    problems.push_back({config.origin("optim.groups"),
+                        place + (any ? nn::printable(groups[g].match) + " matches only what an earlier group has already"
+                                     : nothing(groups[g].match))});
+  }
+  for (const std::string& glob : config.texts("optim.no_decay"))
+    if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return nn::glob_match(glob, name); }))
+      problems.push_back({config.origin("optim.no_decay"), "optim.no_decay: " + nothing(glob)});
+}
+
 std::vector<ParamGroup> make_param_groups(const Config& config, const nn::ModuleBase& module) {
   const nn::Options& options = config.spec("optim.optimizer");
   const bool relative = options.has("lr") && options.is_word("lr", "relative");
@@ -80,17 +110,18 @@ std::vector<ParamGroup> make_param_groups(const Config& config, const nn::Module
   const std::string& rule = config.text("optim.decay");
   const std::vector<std::string> never = config.texts("optim.no_decay");
   const std::vector<ParameterGroup>& groups = config.groups();
-  std::vector<bool> used(groups.size());
+  std::vector<std::string> names;
+  for (const nn::NamedParameter& p : module.named_parameters()) names.push_back(p.name);
+  Problems problems;
+  check_globs(config, names, problems);
+  if (!problems.empty()) throw ConfigError(std::move(problems));
   // In the order in which they appear; the usual learning rate first, since its value is the one that is shown.
   std::map<std::pair<double, double>, size_t> places;
   std::vector<ParamGroup> out;
   for (const nn::NamedParameter& p : module.named_parameters()) {
     const ParameterGroup* group = nullptr;
     for (size_t i = 0; i < groups.size() && !group; ++i)
-      if (nn::glob_match(groups[i].match, p.name)) {
-        group = &groups[i];
-        used[i] = true;
-      }
+      if (nn::glob_match(groups[i].match, p.name)) group = &groups[i];
     if (group && group->freeze) {
       p.tensor.requires_grad_(false);
       continue;
@@ -103,10 +134,6 @@ std::vector<ParamGroup> make_param_groups(const Config& config, const nn::Module
     if (added) out.push_back({.params = {}, .lr = lr * scale, .weight_decay = wanted});
     out[place->second].params.push_back(p.tensor);
   }
-  for (size_t i = 0; i < groups.size(); ++i)
-    if (!used[i])
-      throw ConfigError(Problems{{config.origin("optim.groups"),
-                                  fmt::format("optim.groups: {} matches no parameter", groups[i].match)}});
   if (out.empty()) throw ConfigError(Problems{{config.origin("optim.groups"), "all parameters are frozen"}});
   std::stable_sort(out.begin(), out.end(), [&](const ParamGroup& a, const ParamGroup& b) {
     return (*a.lr == lr) > (*b.lr == lr);

@@ -25,6 +25,10 @@ struct TrainPlan {
 // ConfigError if the budget cannot be turned into steps where that is needed, or names data that is not there.
 TrainPlan make_plan(const Config& config, const Task& task);
 
+// What optim.groups and optim.no_decay say about parameters that are not there: a glob that matches none of `names`, a
+// group whose parameters all belong to earlier groups.
+void check_globs(const Config& config, const std::vector<std::string>& names, Problems& problems);
+
 // The groups of the optimizer: by optim.groups, optim.decay and optim.no_decay. Frozen parameters lose requires_grad
 // and are in no group. Error if nothing is left, or a group of the config matches no parameter.
 std::vector<ParamGroup> make_param_groups(const Config& config, const nn::ModuleBase& module);

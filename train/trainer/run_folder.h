@@ -25,11 +25,23 @@ struct RunFolderState {
 };
 WAYMARK_API RunFolderState look_at_run_folder(const std::filesystem::path& folder);
 
+// Why a folder can neither be made nor written here: a part of the path is a file, or may not be written; else nothing.
+WAYMARK_API std::optional<std::string> place_refusal(const std::filesystem::path& folder);
+
 enum class FolderUse : u8 { fresh, resume, force };
-// May a run with this id use the folder so? True: yes. False: it is finished, there is nothing to do. ConfigError
-// otherwise, with what would be right. `extends`: --resume may go on from another id.
+// Why a run with this id may not use the folder so, and what would be right; nothing if it may, or if there is nothing
+// to do. Nothing is changed. Without an id what depends on it is not asked.
+WAYMARK_API std::optional<std::string> folder_refusal(const std::filesystem::path& folder, const RunFolderState& state,
+                                                      const std::string& id, FolderUse use);
+// True: a run with this id may use the folder so. False: it is finished, there is nothing to do. ConfigError with
+// folder_refusal otherwise.
 WAYMARK_API bool check_folder_use(const std::filesystem::path& folder, const RunFolderState& state,
                                   const std::string& id, FolderUse use);
+
+// Why nothing can be resumed from here; nothing if it is a checkpoint or the folder of a run.
+WAYMARK_API std::optional<std::string> resume_refusal(const std::filesystem::path& from);
+// The run that a checkpoint belongs to; anything else is taken for the folder of a run itself.
+WAYMARK_API std::filesystem::path run_of(const std::filesystem::path& from);
 
 // Held while a run works in its folder: <folder>/run.lock with pid, host and start time. A lock of a process that is
 // gone is taken over. Error naming the process if another one holds it.

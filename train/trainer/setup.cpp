@@ -94,8 +94,7 @@ std::optional<CheckpointContents> Run::find_checkpoint() {
   if (!s_.resume_path.empty()) {
     if (fs::exists(s_.resume_path / "state.json", ignored)) return load_checkpoint(s_.resume_path);
     from = s_.resume_path / "checkpoints";
-    if (!fs::is_directory(from, ignored))
-      throw ConfigError(Problems{{"--resume", s_.resume_path.string() + " is neither a checkpoint nor a run's folder"}});
+    if (const auto refusal = resume_refusal(s_.resume_path)) throw ConfigError(Problems{{"--resume", *refusal}});
   }
   for (const CheckpointName& name : CheckpointStore(from).list()) {
     try {
@@ -134,11 +133,16 @@ void Run::open_log() {
     log_ = MetricsLog::create(path, header);
     return;
   }
-  // A run that was extended keeps the header it began with.
-  MetricsHeader first = header;
-  std::error_code ignored;
-  if (fs::exists(path, ignored)) first.id = read_metrics(path).header.id;
-  log_ = MetricsLog::resume(path, first, {state_.step, state_.evaluated});
+  try {
+    // A run that was extended keeps the header it began with.
+    MetricsHeader first = header;
+    std::error_code ignored;
+    if (fs::exists(path, ignored)) first.id = read_metrics(path).header.id;
+    log_ = MetricsLog::resume(path, first, {state_.step, state_.evaluated});
+  } catch (const Error& e) {  // damaged: the checkpoint is good, so the run goes on
+    warn(fmt::format("{}; the log begins again here", e.what()));
+    log_ = MetricsLog::create(path, header);
+  }
 }
 
 void Run::start_or_resume() {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/tensor/error.h"
+#include "train/config/hash.h"
 #include "train/report/json.h"
 
 namespace waymark::train {
@@ -64,6 +65,18 @@ ScoredSplit scored_from(const Json& value, const std::string& origin, const std:
   return out;
 }
 
+// The last member is the hash of all that stands before it: one changed digit would else be as good as the right one.
+constexpr std::string_view kHash = ",\n  \"hash\": \"", kEnd = "\n}";
+
+std::string with_hash(const std::string& json) {
+  return fmt::format("{}{}{}\"{}\n", json.substr(0, json.size() - kEnd.size()), kHash, xxh128_hex(json), kEnd);
+}
+// Any other text gives something whose with_hash() is not that text.
+std::string without_hash(std::string_view text) {
+  const size_t at = text.rfind(kHash);
+  return std::string(text.substr(0, at == text.npos ? 0 : at)) + std::string(kEnd);
+}
+
 }  // namespace
 
 std::string state_to_json(const TrainState& s, const CheckpointFacts& facts) {
@@ -90,7 +103,7 @@ std::string state_to_json(const TrainState& s, const CheckpointFacts& facts) {
   out.set("random", std::move(random));
   out.set("config", texts_json(facts.config)).set("fingerprints", texts_json(facts.fingerprints));
   out.set("version", facts.version).set("blas_core", facts.blas_core).set("files", texts_json(facts.files));
-  return write_json(out, 2) + "\n";
+  return with_hash(write_json(out, 2));
 }
 
 void state_from_json(std::string_view text, std::string_view origin, TrainState& s, CheckpointFacts& facts) {
@@ -138,9 +151,11 @@ void state_from_json(std::string_view text, std::string_view origin, TrainState&
   facts.version = r.text("version");
   facts.blas_core = r.text("blas_core");
   facts.files = r.texts("files");
+  (void)r.text("hash");
   r.finish();
   if (s.step < 0 || s.cursor.epoch < 0 || s.cursor.batch < 0 || s.tokens < 0 || s.line_targets < 0 || s.seconds < 0)
     fail("", "{}: a count is negative", origin);
+  if (with_hash(without_hash(text)) != text) fail("", "{}: damaged: its bytes are not those that were written", origin);
 }
 
 }  // namespace waymark::train

@@ -93,7 +93,9 @@ RunResult Run::run() {
   if (s_.resume && !on_disk()) throw ConfigError(Problems{{"--resume", "there is no folder to resume from"}});
   if (on_disk()) {
     const RunFolderState state = look_at_run_folder(s_.folder);
-    const FolderUse use = s_.force ? FolderUse::force : s_.resume ? FolderUse::resume : FolderUse::fresh;
+    // From another folder a new one is begun.
+    const bool forks = !s_.resume_path.empty() && run_of(s_.resume_path) != s_.folder;
+    const FolderUse use = s_.force ? FolderUse::force : s_.resume && !forks ? FolderUse::resume : FolderUse::fresh;
     if (!check_folder_use(s_.folder, state, config_.id(), use)) {
       s_.nothing_to_do = true;
       return *state.result;

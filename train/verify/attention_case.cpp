@@ -27,13 +27,13 @@ nn::AttentionConfig AttentionKeys::read(JsonReader& r, bool cross) {
     else if (scale->as_string() == "none") a.scale = 1;
     else if (scale->as_string() != "default") r.refuse("scale", "must be \"default\", \"none\" or a number");
   }
-  // Keys of attentions that are not built yet; their neutral values are fine.
-  if (const auto shared = r.maybe_flag("shared_qk"); shared.value_or(false)) r.refuse("shared_qk", "belongs to reformer, which is not built yet");
+  // Keys of attentions that later versions will have; their neutral values are fine.
+  if (const auto shared = r.maybe_flag("shared_qk"); shared.value_or(false)) r.refuse("shared_qk", "belongs to reformer, which is not part of this version");
   if (const Json* mask = r.get("mask")) {
     if (!(mask->is_string() && (mask->as_string().empty() || mask->as_string() == "all()")))
-      r.refuse("mask", "mask expressions are not built yet");
+      r.refuse("mask", "mask expressions are not part of this version");
   }
-  if (r.maybe_integer("shift").value_or(0) != 0) r.refuse("shift", "belongs to block patterns, which are not built yet");
+  if (r.maybe_integer("shift").value_or(0) != 0) r.refuse("shift", "belongs to block patterns, which are not part of this version");
   return a;
 }
 

@@ -108,7 +108,7 @@ TEST_CASE("a planned name is told from an unknown one") {
   std::vector<std::string> problems;
   tables.resolve(parse_spec("later(x=1)"), problems);
   tables.resolve(parse_spec("latr"), problems);
-  CHECK(problems == std::vector<std::string>{"the gadget later is not built yet. Known: sample, plain, needs.",
+  CHECK(problems == std::vector<std::string>{"the gadget later is not part of this version. Known: sample, plain, needs.",
                                              "unknown gadget latr. Known: sample, plain, needs, short."});
 }
 

@@ -24,13 +24,20 @@ std::string read_all(const std::string& path) {
 
 }  // namespace
 
-Outcome run_program(const std::vector<std::string>& words, const std::string& directory) {
+Outcome run_program(const std::vector<std::string>& words, const std::string& directory,
+                    const std::function<void()>& in_child) {
+  std::vector<std::string> all{WAYMARK_PROGRAM};
+  all.insert(all.end(), words.begin(), words.end());
+  return run_command(all, directory, in_child);
+}
+
+Outcome run_command(const std::vector<std::string>& words, const std::string& directory,
+                    const std::function<void()>& in_child) {
   // Files, not pipes: neither stream can block the other.
   std::string out = (std::filesystem::temp_directory_path() / "waymark-out-XXXXXX").string(), err = out;
   const int out_fd = ::mkstemp(out.data()), err_fd = ::mkstemp(err.data());
   if (out_fd < 0 || err_fd < 0) throw std::runtime_error("no temporary file");
-  std::vector<std::string> all{WAYMARK_PROGRAM};
-  all.insert(all.end(), words.begin(), words.end());
+  std::vector<std::string> all = words;
   std::vector<char*> argv;
   for (std::string& word : all) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -41,7 +48,8 @@ Outcome run_program(const std::vector<std::string>& words, const std::string& di
     ::dup2(out_fd, 1);
     ::dup2(err_fd, 2);
     if (!directory.empty() && ::chdir(directory.c_str()) != 0) ::_exit(126);
-    ::execv(argv[0], argv.data());
+    if (in_child) in_child();
+    ::execvp(argv[0], argv.data());
     ::_exit(127);
   }
   int status = 0;

@@ -1,6 +1,7 @@
 // Runs the program as a user would: arguments in, exit code and both streams out.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,11 @@ struct Outcome {
   std::string out, err;
 };
 // The built `waymark` in the folder `directory` (empty: the current one). Output is read to the end; no shell.
-Outcome run_program(const std::vector<std::string>& words, const std::string& directory = "");
+// `in_child` is called in the new process before the program begins: to close a stream, set a limit or a variable.
+Outcome run_program(const std::vector<std::string>& words, const std::string& directory = "",
+                    const std::function<void()>& in_child = {});
+// Any program, found in PATH.
+Outcome run_command(const std::vector<std::string>& words, const std::string& directory = "",
+                    const std::function<void()>& in_child = {});
 
 }  // namespace waymark::test

@@ -90,7 +90,7 @@ TEST_CASE("mistakes are told together, with what would be right") {
   CHECK(parse({"--compare", "a"}).text() == "|--compare needs 2 values: --compare A B\n");
   CHECK(parse({"--jobs", "1", "--jobs", "2"}).text() == "--jobs|given 2 times\n");
   CHECK(parse({"--jobs", "1.5"}).text() == "--jobs|must be an int, not 1.5\n");
-  CHECK(parse({"--jobs", "99999999999999999999"}).text() == "--jobs|must be an int, not 99999999999999999999\n");
+  CHECK(parse({"--jobs", "99999999999999999999"}).text() == "--jobs|99999999999999999999 is out of range: an int has at most 63 bits\n");
   CHECK(parse({"--threads", "many"}).text() == "--threads|must be an int or auto, not many\n");
   CHECK(parse({"--threads", "auto"}).text().empty());
   Command strict = sample();
@@ -159,7 +159,7 @@ TEST_CASE("eval may set data and run keys only") {
           "5 problems, nothing was read or written\n"
           "  --which    must be last, best or step-N, not step-\n"
           "  --lengths  must be lengths >= 1 with commas between, as 64,256, not 64,x\n"
-          "  --draws    must be 1..1000\n"
+          "  --draws    must be 1..1000, not 0\n"
           "  --set      model.embed_dim belongs to the trained model: only data.*, train.eval_batches and run.* may be "
           "set\n"
           "  --set      data.sead: unknown key. Did you mean data.seed?");

@@ -82,7 +82,7 @@ TEST_CASE("train: all problems of files and options at once") {
   CHECK(c.has("missing.toml"));
   CHECK(c.has("[sweep] belongs to waymark sweep"));
   CHECK(c.has("unknown option contxt. Did you mean context?"));
-  CHECK(c.has("the position encoding t5 is not built yet"));
+  CHECK(c.has("the position encoding t5 is not part of this version"));
   CHECK(c.has("model.norm is not KEY=VALUE"));
   CHECK(c.has("--force"));
   CHECK(c.has("seed is given twice, by --seed and by --set"));

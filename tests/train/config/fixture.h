@@ -55,7 +55,8 @@ inline const train::Registries& small_registries() {
         for (const auto& sum : config.layers("model.attention"))
           if (sum[0].name() == "local" && config.layers("model.position")[0][0].name() == "rope")
             return problems.push_back({config.origin("model.position"), "rope cannot run on local: a test rule", true});
-      }};
+      },
+      nullptr};
   return all;
 }
 

@@ -36,7 +36,7 @@ RunResult sample() {
   r.stopped_by = "steps";
   r.parameters = 123456;
   r.seconds = 11.25;
-  r.cpu = {"Some CPU", 2, "Haswell"};
+  r.cpu = {"Some CPU", 2, 2.5e11, "Haswell"};
   r.version = "0.1.0";
   r.main_metric = "loss";
   r.baselines = {{"majority", "test", "accuracy", 0.17}};

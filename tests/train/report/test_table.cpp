@@ -398,7 +398,7 @@ TEST_CASE("table: requests that mean nothing are errors that help") {
   CHECK(message() == "table: --metric test.acuracy: no run has it. There are: test.loss, test.accuracy");
   options = {};
   options.filters = {{"task", "zz*"}};
-  CHECK(message() == "table: none of the 1 runs passes the filters");
+  CHECK(message() == "table: the filters leave none of 1 run");
   CHECK(has(error_text([] { table_format("html"); }), "there are md, csv, latex and json"));
 }
 

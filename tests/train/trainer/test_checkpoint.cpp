@@ -76,6 +76,8 @@ TEST_CASE("state.json holds every bit") {
   CHECK(has(problem("\"tokens\": 1234", "\"tokens\": -1"), "a count is negative"));
   CHECK(has(problem("\"tokens\": 1234", "\"tokns\": 1234"), "tok"));
   CHECK(has(problem("\"inf\"", "\"enough\""), "mean_loss"));
+  // A digit that makes another good number is found by the hash alone.
+  CHECK(has(problem("\"tokens\": 1234", "\"tokens\": 1235"), "damaged"));
 }
 
 TEST_CASE("checkpoints: what is kept, and in which order it is taken") {

@@ -1,0 +1,54 @@
+#include "train/trainer/cost.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace waymark::train {
+
+double LayerCost::total() const {
+  double sum = projections + scores + feed_forward;
+  for (const auto& [name, flops] : encodings) sum += flops;
+  return sum;
+}
+
+LayerCost layer_cost(const nn::EncodingSum& encodings, const nn::EncodingSizes& sizes, i64 ffn_dim, bool causal,
+                     i64 length) {
+  const double n = static_cast<double>(length), keys = causal ? (n + 1) / 2 : n,
+               width = static_cast<double>(sizes.num_heads * sizes.head_dim), embed = static_cast<double>(sizes.embed_dim);
+  LayerCost cost;
+  cost.density = keys / n;
+  cost.projections = 8 * n * embed * width;
+  cost.scores = 4 * n * n * width * cost.density;
+  cost.feed_forward = 4 * n * embed * static_cast<double>(ffn_dim);
+  for (const nn::Options& encoding : encodings)
+    if (const auto& flops = nn::encoding_info(encoding.name()).flops)
+      cost.encodings.emplace_back(encoding.name(), flops(encoding, sizes, n, keys));
+  return cost;
+}
+
+std::optional<double> training_flops(const Config& config) {
+  const i64 length = config.integer("data.max_len");
+  if (length == 0 || !config.has("train.steps")) return std::nullopt;
+  const nn::EncodingSizes sizes{config.integer("model.embed_dim"), config.integer("model.num_heads"),
+                                config.integer("model.head_dim")};
+  double forward = 0;
+  for (const nn::EncodingSum& sum : config.layers("model.position"))
+    forward += layer_cost(sum, sizes, config.integer("model.ffn_dim"), config.boolean("model.causal"), length).total();
+  // A product needs two more of its size in backward.
+  return 3 * forward * static_cast<double>(config.integer("train.batch_size")) *
+         static_cast<double>(config.integer("train.steps"));
+}
+
+std::string flops_text(double flops) {
+  static constexpr const char* kUnits[] = {"", " k", " M", " G", " T", " P", " E"};
+  size_t unit = 0;
+  while (flops >= 999.5 && unit + 1 < std::size(kUnits)) {
+    flops /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.3g}{}", flops, kUnits[unit]);
+}
+
+}  // namespace waymark::train
