@@ -138,7 +138,7 @@ int run_program(const std::vector<std::string>& words) {
   try {
     code = dispatch(words);
   } catch (const ConfigError& e) { code = wrong(e.what()); } catch (const std::bad_alloc&) {
-    print_error("out of memory");
+    print_error("out of memory; a smaller model, train.batch_size or data.train_size needs less");
   } catch (const std::exception& e) { print_error(e.what()); }
   // A full disk shows itself when the buffers are written.
   if ((std::fflush(stdout) != 0 || std::ferror(stdout)) && code == kFine) {

@@ -18,6 +18,7 @@ using nn::text_option;
 using nn::word_option;
 
 constexpr i64 kMaxWidth = 1 << 20, kMaxLength = i64{1} << 31, kMaxItems = i64{1} << 32;
+constexpr double kLeast = 1e-30;  // what is smaller may be 0 in f32
 
 enum Id : bool { kNotInId = false, kInId = true };
 
@@ -90,7 +91,7 @@ std::vector<KeyInfo> make_keys() {
   t.plain("model.norm", word_option("pre", {"pre", "post"}), kInId,
           "norm before or after each part; pre adds a last one");
   t.plain("model.norm_type", word_option("layer", {"layer", "rms"}), kInId, "layer norm or RMS norm");
-  t.plain("model.norm_eps", real_option(1e-5).greater_than(0), kInId, "added to the variance");
+  t.plain("model.norm_eps", real_option(1e-5, kLeast, 1.0), kInId, "added to the variance");
   t.plain("model.activation", word_option("gelu", {"gelu", "gelu_tanh", "relu", "silu"}), kInId,
           "of the feed-forward part; gelu is the exact one");
   t.plain("model.dropout", probability, kInId, "after embeddings, attention and feed-forward parts");
@@ -109,7 +110,7 @@ std::vector<KeyInfo> make_keys() {
   t.plain("model.interaction", word_option("nli", {"nli", "concat"}), kInId, "how two towers are joined");
   t.plain("model.share_layers", bool_option(false), kInId, "one layer used num_layers times");
   t.plain("model.tie_embeddings", bool_option(false), kInId, "the output layer uses the token table");
-  t.plain("model.scale", real_option("default").greater_than(0).or_word({"default", "none"}), kInId,
+  t.plain("model.scale", real_option("default", kLeast, 1 / kLeast).or_word({"default", "none"}), kInId,
           "of the scores; default = 1/sqrt(width of q)");
   t.plain("model.embedding_scale", real_option(1).greater_than(0), kInId, "factor on token embeddings");
   t.special("model.init", KeyShape::spec, "pytorch", "initial values: pytorch, xavier, normal(std=0.02), lra");

@@ -98,7 +98,7 @@ TEST_CASE("type slips are refused with the expected type") {
   CHECK(problems_of(task + "seed = {}") == "a.toml:2|seed = {...}: must be int >= 0, not a table\n");
   CHECK(problems_of(task + "model.dropout = 1.0").find("must be float >= 0 and < 1") != std::string::npos);
   CHECK(problems_of(task + "model.dropout = nan").find("must be float >= 0 and < 1") != std::string::npos);
-  CHECK(problems_of(task + "model.norm_eps = 0").find("must be float > 0") != std::string::npos);
+  CHECK(problems_of(task + "model.norm_eps = 0").find("must be float 1e-30..1") != std::string::npos);
   CHECK(problems_of(task + "optim.no_decay = [1]").find("must be list of words") != std::string::npos);
   CHECK(problems_of(task + "train.steps = 4194304").find("must be int 1..4194303") != std::string::npos);
   CHECK(problems_of(task + "optim.clip_norm = 1").empty());  // an int is a float
