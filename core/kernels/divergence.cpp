@@ -20,7 +20,8 @@ template <class T> WAYMARK_CLONES RowLogSum<T> log_sum_of(const T* x, i64 n) {
   return {m, std::log(sum)};
 }
 
-template <class T> WAYMARK_CLONES void shares(const T* x, const T* y, RowLogSum<T> a, RowLogSum<T> b, T* p, T* q, T* d, i64 n) {
+template <class T>
+WAYMARK_CLONES void shares(const T* x, const T* y, RowLogSum<T> a, RowLogSum<T> b, T* p, T* q, T* d, i64 n) {
   for (i64 i = 0; i < n; i += kLanes) {
 #pragma omp simd
     for (int j = 0; j < kLanes; ++j) {
@@ -41,7 +42,8 @@ template <class T> WAYMARK_CLONES Terms<T, 3> sums_of(const T* p, const T* q, co
   });
 }
 
-template <class T> WAYMARK_CLONES void gradient_of_share(const T* p, const T* q, const T* d, T own, T other, T mean, T* dx, i64 n) {
+template <class T>
+WAYMARK_CLONES void gradient_of_share(const T* p, const T* q, const T* d, T own, T other, T mean, T* dx, i64 n) {
   // own·p (d - mean) + other·(p - q)
 #pragma omp simd
   for (i64 i = 0; i < n; ++i)
@@ -49,7 +51,9 @@ template <class T> WAYMARK_CLONES void gradient_of_share(const T* p, const T* q,
 }
 
 // Both rows are nothing but -inf: shares of 0.
-template <class T> bool empty(const RowLogSum<T>& a, const RowLogSum<T>& b) { return a.max == kNothing<T> && b.max == kNothing<T>; }
+template <class T> bool empty(const RowLogSum<T>& a, const RowLogSum<T>& b) {
+  return a.max == kNothing<T> && b.max == kNothing<T>;
+}
 
 }  // namespace
 
@@ -84,8 +88,8 @@ void divergence(Divergence kind, const T* x, const T* y, T* value, DivergenceRow
 }
 
 template <class T>
-void divergence_backward(Divergence kind, const T* x, const T* y, const DivergenceRow<T>* stats, const T* g, T* dx, T* dy,
-                         i64 rows, i64 classes) {
+void divergence_backward(Divergence kind, const T* x, const T* y, const DivergenceRow<T>* stats, const T* g, T* dx,
+                         T* dy, i64 rows, i64 classes) {
   if (classes == 0) return;
   parallel_for(rows, rows_per_chunk(classes), [&](i64 begin, i64 end) {
     const PaddedRow<T> pad(classes, 3);
@@ -94,7 +98,8 @@ void divergence_backward(Divergence kind, const T* x, const T* y, const Divergen
     T *const p = room.data(), *const q = p + n, *const d = q + n;
     for (i64 r = begin; r < end; ++r) {
       const DivergenceRow<T>& s = stats[r];
-      shares(pad.in(x + r * classes, 0, kNothing<T>), pad.in(y + r * classes, 1, kNothing<T>), s.first, s.second, p, q, d, n);
+      shares(pad.in(x + r * classes, 0, kNothing<T>), pad.in(y + r * classes, 1, kNothing<T>), s.first, s.second, p, q,
+             d, n);
       const bool forward = kind == Divergence::forward;
       const T half = T(0.5) * g[r];
       if (dx) {
@@ -112,9 +117,10 @@ void divergence_backward(Divergence kind, const T* x, const T* y, const Divergen
   });
 }
 
-#define WAYMARK_DIVERGENCE(T)                                                                                      \
-  template void divergence<T>(Divergence, const T*, const T*, T*, DivergenceRow<T>*, i64, i64);                     \
-  template void divergence_backward<T>(Divergence, const T*, const T*, const DivergenceRow<T>*, const T*, T*, T*, i64, i64);
+#define WAYMARK_DIVERGENCE(T)                                                                                          \
+  template void divergence<T>(Divergence, const T*, const T*, T*, DivergenceRow<T>*, i64, i64);                        \
+  template void divergence_backward<T>(Divergence, const T*, const T*, const DivergenceRow<T>*, const T*, T*, T*, i64, \
+                                       i64);
 WAYMARK_DIVERGENCE(float)
 WAYMARK_DIVERGENCE(double)
 

@@ -27,7 +27,7 @@ void divergence(Divergence kind, const T* x, const T* y, T* value, DivergenceRow
 //   forward:    dx = p (d - forward),   dy = q - p
 //   symmetric:  dx = 1/2 [p (d - forward) + (p - q)],   dy = 1/2 [q (-d - reverse) + (q - p)]
 template <class T>
-void divergence_backward(Divergence kind, const T* x, const T* y, const DivergenceRow<T>* stats, const T* g, T* dx, T* dy,
-                         i64 rows, i64 classes);
+void divergence_backward(Divergence kind, const T* x, const T* y, const DivergenceRow<T>* stats, const T* g, T* dx,
+                         T* dy, i64 rows, i64 classes);
 
 }  // namespace waymark::kernels

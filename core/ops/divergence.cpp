@@ -22,7 +22,8 @@ int check_pair(std::string_view op, const Arg& x, const Arg& other, i64 dim, con
   check_defined(op, other);
   need_float(op, *x);
   if (x->dtype() != other->dtype())
-    fail_at(x.loc(), op, "dtypes differ: {} x {}; convert one with to(...)", name_of(x->dtype()), name_of(other->dtype()));
+    fail_at(x.loc(), op, "dtypes differ: {} x {}; convert one with to(...)", name_of(x->dtype()),
+            name_of(other->dtype()));
   if (x->shape() != other->shape())
     fail_at(x.loc(), op, "both inputs must have one shape, got {} and {}", x->shape(), other->shape());
   if (x->dim() == 0) fail_at(x.loc(), op, "the inputs are 0-d; they need an axis of classes");
@@ -45,7 +46,9 @@ Tensor dropped_places(const Tensor& x, const Tensor& other, const Tensor& keep) 
 Tensor kept_rows(const Tensor& x, const Tensor& keep, int dim) {
   if (!keep.defined()) return axis_last(x, dim);
   const Unrecorded off;
-  return axis_last(masked_fill(x.detach(), logical_not(expand_value(keep, x.shape())), -std::numeric_limits<double>::infinity()), dim);
+  return axis_last(
+      masked_fill(x.detach(), logical_not(expand_value(keep, x.shape())), -std::numeric_limits<double>::infinity()),
+      dim);
 }
 
 // The meaning in plain ops, and the gradients that create_graph records.
@@ -56,7 +59,8 @@ Shares shares_of(const Tensor& x, const Tensor& other, const Tensor& keep, int d
   // A number so low that its share is 0, and finite, so that a slice of nothing but dropped places has no NaN.
   const double low = x.dtype() == kF64 ? -1e300 : -1e37;
   const Tensor dropped = dropped_places(x, other, keep);
-  const Tensor a = log_softmax(masked_fill(x, dropped, low), dim), b = log_softmax(masked_fill(other, dropped, low), dim);
+  const Tensor a = log_softmax(masked_fill(x, dropped, low), dim),
+               b = log_softmax(masked_fill(other, dropped, low), dim);
   const Tensor p = masked_fill(exp(a), dropped, 0), q = masked_fill(exp(b), dropped, 0);
   return {p, q, masked_fill(sub(a, b), dropped, 0)};
 }
@@ -69,8 +73,8 @@ Tensor twin(Divergence kind, const Tensor& x, const Tensor& other, const Tensor&
   return mul(sum(product(sub(p, q), d), dim), 0.5);
 }
 
-Grads recorded_gradients(Divergence kind, const Tensor& g, const Tensor& x, const Tensor& other, const Tensor& keep, int dim,
-                         const Need& need) {
+Grads recorded_gradients(Divergence kind, const Tensor& g, const Tensor& x, const Tensor& other, const Tensor& keep,
+                         int dim, const Need& need) {
   const auto [p, q, d] = shares_of(x, other, keep, dim);
   const Tensor pd = product(p, d), qd = product(q, d), slope = unsqueeze(g, dim), apart = sub(p, q);
   // p (d − Σ p d) and −q (d − Σ q d)
@@ -95,55 +99,76 @@ Tensor divergence(const OpInfo& op, Divergence kind, const Arg& x, const Arg& ot
     using T = decltype(zero);
     static_assert(sizeof(kernels::DivergenceRow<T>) == 6 * sizeof(T));
     kernels::divergence<T>(kind, a.data<T>(), b.data<T>(), value.data<T>(),
-                           stats.defined() ? reinterpret_cast<kernels::DivergenceRow<T>*>(stats.data<T>()) : nullptr, rows, n);
+                           stats.defined() ? reinterpret_cast<kernels::DivergenceRow<T>*>(stats.data<T>()) : nullptr,
+                           rows, n);
   });
-  return record(op, value, {x, other}, [&](Saver& s) {
-    return [kind, d, x = s.input(0), y = s.input(1), keep = s.bits(keep), stats = s.stats(stats)](Tensor g, const Need& need) -> Grads {
-      const Tensor u = *x, v = *y, kept = keep ? *keep : Tensor();
-      if (!fused_backward_allowed()) return recorded_gradients(kind, g, u, v, kept, d, need);
-      const Tensor from_x = kept_rows(u, kept, d), from_y = kept_rows(v, kept, d), slope = contiguous_value(g), saved = *stats;
-      const Tensor dx = need[0] ? make_empty(from_x.shape(), u.dtype()) : Tensor();
-      const Tensor dy = need[1] ? make_empty(from_x.shape(), u.dtype()) : Tensor();
-      visit_float(u.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        const auto [count, classes] = row_count(from_x);
-        kernels::divergence_backward<T>(kind, from_x.data<T>(), from_y.data<T>(),
-                                        reinterpret_cast<const kernels::DivergenceRow<T>*>(saved.data<T>()), slope.data<T>(),
-                                        dx.defined() ? dx.data<T>() : nullptr, dy.defined() ? dy.data<T>() : nullptr, count,
-                                        classes);
-      });
-      return {dx.defined() ? axis_back(dx, d, u.shape()) : Tensor(), dy.defined() ? axis_back(dy, d, u.shape()) : Tensor()};
-    };
-  }, [&](Attrs& at) { at("dim", i64{d}); });
+  return record(
+      op, value, {x, other},
+      [&](Saver& s) {
+        return [kind, d, x = s.input(0), y = s.input(1), keep = s.bits(keep), stats = s.stats(stats)](
+                   Tensor g, const Need& need) -> Grads {
+          const Tensor u = *x, v = *y, kept = keep ? *keep : Tensor();
+          if (!fused_backward_allowed()) return recorded_gradients(kind, g, u, v, kept, d, need);
+          const Tensor from_x = kept_rows(u, kept, d), from_y = kept_rows(v, kept, d), slope = contiguous_value(g),
+                       saved = *stats;
+          const Tensor dx = need[0] ? make_empty(from_x.shape(), u.dtype()) : Tensor();
+          const Tensor dy = need[1] ? make_empty(from_x.shape(), u.dtype()) : Tensor();
+          visit_float(u.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            const auto [count, classes] = row_count(from_x);
+            kernels::divergence_backward<T>(kind, from_x.data<T>(), from_y.data<T>(),
+                                            reinterpret_cast<const kernels::DivergenceRow<T>*>(saved.data<T>()),
+                                            slope.data<T>(), dx.defined() ? dx.data<T>() : nullptr,
+                                            dy.defined() ? dy.data<T>() : nullptr, count, classes);
+          });
+          return {dx.defined() ? axis_back(dx, d, u.shape()) : Tensor(),
+                  dy.defined() ? axis_back(dy, d, u.shape()) : Tensor()};
+        };
+      },
+      [&](Attrs& at) { at("dim", i64{d}); });
 }
 
 }  // namespace
 
-#define WAYMARK_DIVERGENCE_SAVES {{"input", For{0, 1}}, {"other", For{0, 1}}, {"mask", For{0, 1}}, {"row statistics", For{0, 1}}}
+#define WAYMARK_DIVERGENCE_SAVES                                       \
+  {                                                                    \
+    {"input", For{0, 1}}, {"other", For{0, 1}}, {"mask", For{0, 1}}, { \
+      "row statistics", For { 0, 1 }                                   \
+    }                                                                  \
+  }
 
 extern constexpr OpInfo kSoftmaxKl{
-    .name = "softmax_kl", .family = "loss", .doc = "Kullback-Leibler divergence of two softmax distributions, from logits",
+    .name = "softmax_kl",
+    .family = "loss",
+    .doc = "Kullback-Leibler divergence of two softmax distributions, from logits",
     .schema = "softmax_kl(Tensor input, Tensor other, int dim=-1, Tensor? keep=None) -> Tensor",
     .formula = "y = KL(p‖q) = Σ p·d,  d = log p − log q,  p = softmax(input), q = softmax(other) over the kept classes",
-    .rule = "dinput = g·p∘(d − y),  dother = g·(q − p)", .saves = WAYMARK_DIVERGENCE_SAVES, .twin = "twin",
+    .rule = "dinput = g·p∘(d − y),  dother = g·(q − p)",
+    .saves = WAYMARK_DIVERGENCE_SAVES,
+    .twin = "twin",
     .flops = [](OpCall& c) { return 12.0 * static_cast<double>(c.tensor("input").numel()); },
-    .apply = [](OpCall& c) {
-      c.result(softmax_kl(c.tensor("input"), c.tensor("other"), c.integer("dim", -1), c.optional_tensor("keep")));
-    }};
+    .apply =
+        [](OpCall& c) {
+          c.result(softmax_kl(c.tensor("input"), c.tensor("other"), c.integer("dim", -1), c.optional_tensor("keep")));
+        }};
 Tensor softmax_kl(Arg x, Arg other, i64 dim, const Tensor& keep) {
   return divergence(kSoftmaxKl, Divergence::forward, x, other, dim, keep);
 }
 
 extern constexpr OpInfo kSymmetricKl{
-    .name = "symmetric_kl", .family = "loss", .doc = "mean of both Kullback-Leibler divergences of two softmax distributions",
+    .name = "symmetric_kl",
+    .family = "loss",
+    .doc = "mean of both Kullback-Leibler divergences of two softmax distributions",
     .schema = "symmetric_kl(Tensor input, Tensor other, int dim=-1, Tensor? keep=None) -> Tensor",
     .formula = "y = ½(KL(p‖q) + KL(q‖p)) = ½ Σ (p − q)·d,  d = log p − log q",
     .rule = "dinput = ½g·[p∘(d − KL(p‖q)) + (p − q)],  dother = ½g·[q∘(−d − KL(q‖p)) + (q − p)]",
-    .saves = WAYMARK_DIVERGENCE_SAVES, .twin = "twin",
+    .saves = WAYMARK_DIVERGENCE_SAVES,
+    .twin = "twin",
     .flops = [](OpCall& c) { return 12.0 * static_cast<double>(c.tensor("input").numel()); },
-    .apply = [](OpCall& c) {
-      c.result(symmetric_kl(c.tensor("input"), c.tensor("other"), c.integer("dim", -1), c.optional_tensor("keep")));
-    }};
+    .apply =
+        [](OpCall& c) {
+          c.result(symmetric_kl(c.tensor("input"), c.tensor("other"), c.integer("dim", -1), c.optional_tensor("keep")));
+        }};
 Tensor symmetric_kl(Arg x, Arg other, i64 dim, const Tensor& keep) {
   return divergence(kSymmetricKl, Divergence::symmetric, x, other, dim, keep);
 }

@@ -43,9 +43,9 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   Tensor ids = target.reshape({-1});
   if (items.dropped.defined()) ids = masked_fill(ids, items.dropped, o.ignore_index);
   const i64 classes = logits.size(-1);
-  const Tensor rows = waymark::cross_entropy(logits.reshape({items.count, classes}), ids,
-                                             {.weight = o.weight, .ignore_index = o.ignore_index, .reduction = "none",
-                                              .label_smoothing = o.label_smoothing});
+  const Tensor rows = waymark::cross_entropy(
+      logits.reshape({items.count, classes}), ids,
+      {.weight = o.weight, .ignore_index = o.ignore_index, .reduction = "none", .label_smoothing = o.label_smoothing});
   return reduce_items("cross_entropy", rows, items, divisor_of(items, target, o.weight), o.reduction, o.empty);
 }
 

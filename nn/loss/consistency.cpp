@@ -29,14 +29,23 @@ Tensor combined(const ConsistencyOptions& o, CrossEntropyOf ce, Divergence j) {
   return o.alpha == 0 ? loss : add(loss, j(), o.alpha);
 }
 
-Tensor classified(std::string_view op, const Tensor& first, const Tensor& second, const Tensor& target, const ConsistencyOptions& o) {
+Tensor classified(std::string_view op, const Tensor& first, const Tensor& second, const Tensor& target,
+                  const ConsistencyOptions& o) {
   check_passes(op, first, second, o.alpha);
-  const CrossEntropyOptions ce{.item_weight = o.item_weight, .ignore_index = o.ignore_index, .reduction = o.reduction, .empty = o.empty};
-  return combined(o, [&](bool of_first) { return cross_entropy(of_first ? first : second, target, ce); }, [&] {
-    const Tensor mask = ne(target, o.ignore_index);
-    return kl_div(first, second, {.kl = o.kl, .detach = o.detach, .mask = mask, .item_weight = o.item_weight,
-                                  .reduction = o.reduction, .empty = o.empty});
-  });
+  const CrossEntropyOptions ce{
+      .item_weight = o.item_weight, .ignore_index = o.ignore_index, .reduction = o.reduction, .empty = o.empty};
+  return combined(
+      o, [&](bool of_first) { return cross_entropy(of_first ? first : second, target, ce); },
+      [&] {
+        const Tensor mask = ne(target, o.ignore_index);
+        return kl_div(first, second,
+                      {.kl = o.kl,
+                       .detach = o.detach,
+                       .mask = mask,
+                       .item_weight = o.item_weight,
+                       .reduction = o.reduction,
+                       .empty = o.empty});
+      });
 }
 
 }  // namespace
@@ -60,7 +69,8 @@ Tensor sar_regression(const Tensor& first, const Tensor& second, const Tensor& t
   };
   const Tensor u = flat(first), v = flat(second), y = flat(target.detach());
   const Tensor p = o.detach == Detach::first ? u.detach() : u;
-  const Tensor rows = combined(o, [&](bool of_first) { return square(sub(of_first ? u : v, y)); }, [&] { return square(sub(p, v)); });
+  const Tensor rows = combined(
+      o, [&](bool of_first) { return square(sub(of_first ? u : v, y)); }, [&] { return square(sub(p, v)); });
   return reduce_items("sar_regression", rows, items, items.total, o.reduction, o.empty);
 }
 
@@ -87,14 +97,18 @@ struct SpanEnd {
     for (size_t row = 0; row < at.size(); ++row) {
       if (at[row] == ignore_index) continue;
       if (at[row] < 0 || at[row] >= length)
-        fail(op, "{} position {} of row {} is outside [0, {}) and is not ignore_index ({})", name, at[row], row, length, ignore_index);
+        fail(op, "{} position {} of row {} is outside [0, {}) and is not ignore_index ({})", name, at[row], row, length,
+             ignore_index);
       if (!kept.empty() && !kept[row * static_cast<size_t>(length) + static_cast<size_t>(at[row])])
         fail(op, "{} position {} of row {} is not kept", name, at[row], row);
     }
   }
-  Tensor cross_entropy_of(const Tensor& logits, const Tensor& item_weight, std::string_view reduction, std::string_view empty) const {
+  Tensor cross_entropy_of(const Tensor& logits, const Tensor& item_weight, std::string_view reduction,
+                          std::string_view empty) const {
     const Tensor among = keep.defined() ? masked_fill(logits, logical_not(keep), -INFINITY) : logits;
-    return cross_entropy(among, target, {.item_weight = item_weight, .ignore_index = ignore_index, .reduction = reduction, .empty = empty});
+    return cross_entropy(
+        among, target,
+        {.item_weight = item_weight, .ignore_index = ignore_index, .reduction = reduction, .empty = empty});
   }
   Tensor divergence_of(const Tensor& first, const Tensor& second, const ConsistencyOptions& o) const {
     const Items items("sar_span", target.shape(), o.item_weight, scored_targets(target, ignore_index), first.dtype());
@@ -115,7 +129,8 @@ struct SpanEnds {
   SpanEnd start, end;
 };
 SpanEnds ends_of(std::string_view op, const SpanTargets& t, bool pad_logits, i64 ignore_index) {
-  if (!pad_logits && !t.keep.defined()) fail(op, "keep is undefined: which positions are no padding? pad_logits = true takes all");
+  if (!pad_logits && !t.keep.defined())
+    fail(op, "keep is undefined: which positions are no padding? pad_logits = true takes all");
   const Tensor keep = pad_logits ? Tensor() : t.keep;
   return {{"start", t.start, keep, ignore_index}, {"end", t.end, keep, ignore_index}};
 }
@@ -134,18 +149,24 @@ Tensor span_qa(const SpanLogits& logits, const SpanTargets& targets, const SpanO
                  ends.end.cross_entropy_of(logits.end, o.item_weight, o.reduction, o.empty), o.reduction);
 }
 
-Tensor sar_span(const SpanLogits& first, const SpanLogits& second, const SpanTargets& targets, const ConsistencyOptions& o,
-                bool pad_logits) {
+Tensor sar_span(const SpanLogits& first, const SpanLogits& second, const SpanTargets& targets,
+                const ConsistencyOptions& o, bool pad_logits) {
   check_passes("sar_span", first.start, second.start, o.alpha);
   check_passes("sar_span", first.end, second.end, o.alpha);
   const SpanEnds ends = ends_of("sar_span", targets, pad_logits, o.ignore_index);
   ends.start.check("sar_span", first.start);
   ends.end.check("sar_span", first.end);
-  const SpanOptions ce{.pad_logits = pad_logits, .item_weight = o.item_weight, .ignore_index = o.ignore_index,
-                       .reduction = o.reduction, .empty = o.empty};
-  return combined(o, [&](bool of_first) { return span_qa(of_first ? first : second, targets, ce); }, [&] {
-    return of_both(ends.start.divergence_of(first.start, second.start, o), ends.end.divergence_of(first.end, second.end, o), o.reduction);
-  });
+  const SpanOptions ce{.pad_logits = pad_logits,
+                       .item_weight = o.item_weight,
+                       .ignore_index = o.ignore_index,
+                       .reduction = o.reduction,
+                       .empty = o.empty};
+  return combined(
+      o, [&](bool of_first) { return span_qa(of_first ? first : second, targets, ce); },
+      [&] {
+        return of_both(ends.start.divergence_of(first.start, second.start, o),
+                       ends.end.divergence_of(first.end, second.end, o), o.reduction);
+      });
 }
 
 }  // namespace waymark::nn::loss

@@ -32,7 +32,8 @@ std::vector<double> weights(std::string_view op, const Shape& shape, const Tenso
 
 }  // namespace
 
-Items::Items(std::string_view op, const Shape& shape, const Tensor& item_weight, const std::vector<bool>& scored_in, DType dtype)
+Items::Items(std::string_view op, const Shape& shape, const Tensor& item_weight, const std::vector<bool>& scored_in,
+             DType dtype)
     : values(weights(op, shape, item_weight)) {
   const NoGrad off;
   count = static_cast<i64>(values.size());
@@ -56,8 +57,8 @@ std::vector<bool> scored_targets(const Tensor& target, i64 ignore_index) {
   return out;
 }
 
-Tensor reduce_items(std::string_view op, const Tensor& rows, const Items& items, double divisor, std::string_view reduction,
-                    std::string_view empty) {
+Tensor reduce_items(std::string_view op, const Tensor& rows, const Items& items, double divisor,
+                    std::string_view reduction, std::string_view empty) {
   if (reduction != "mean" && reduction != "sum") fail(op, "reduction is \"mean\" or \"sum\", not \"{}\"", reduction);
   if (empty != "error" && empty != "zero") fail(op, "empty is \"error\" or \"zero\", not \"{}\"", empty);
   if (reduction == "mean" && divisor == 0 && empty == "error")

@@ -8,10 +8,10 @@
 // * The loss is the mean over scored items, Σ w·ℓ / Σ w, with w = 1 or the item's weight; never a sum over a batch, so
 //   repeating the batch changes nothing. reduction = "sum" gives Σ w·ℓ, for batches that are worked on in parts.
 // * A target equal to ignore_index, a row that the mask drops, and an item of weight 0 are not scored: value and gradient
-//   exactly 0, whatever their logits are, as if they were not there.
+//   are exactly 0, whatever the logits are, as if they were not there.
 // * No scored item at all: Error, or with empty = "zero" value 0 and gradient 0.
-// * item_weight: finite numbers >= 0 of the items' shape or of its leading axes ([B] for items [B, L]). It, class weights
-//   and targets are constants.
+// * item_weight: finite numbers >= 0 of the items' shape or of its leading axes ([B] for items [B, L]). It, class
+//   weights and targets are constants.
 // * Gradients of any order.
 #pragma once
 
@@ -21,18 +21,19 @@
 
 namespace waymark::nn::loss {
 
-// −log softmax(logits)[target] of class ids; label smoothing and class weights as in waymark::cross_entropy, whose class
-// axis is the second one.
+// −log softmax(logits)[target] of class ids; label smoothing and class weights as in waymark::cross_entropy, whose
+// class axis is the second one.
 struct CrossEntropyOptions {
-  Tensor weight = {};                     // [C]; a mean then divides by Σ w·weight[target]
+  Tensor weight = {};  // [C]; a mean then divides by Σ w·weight[target]
   Tensor item_weight = {};
   i64 ignore_index = -100;
   double label_smoothing = 0;
-  std::string_view reduction = "mean";    // "mean", "sum"
-  std::string_view empty = "error";       // "error", "zero"
+  std::string_view reduction = "mean";  // "mean", "sum"
+  std::string_view empty = "error";     // "error", "zero"
 };
 // logits [..., C], target i64 [...] -> 0-d
-[[nodiscard]] WAYMARK_API Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
+[[nodiscard]] WAYMARK_API Tensor cross_entropy(const Tensor& logits, const Tensor& target,
+                                               const CrossEntropyOptions& options = {});
 
 // ---- two passes over the same items ---------------------------------------------------------------------------------
 
@@ -51,7 +52,7 @@ WAYMARK_API Scored scored_of(std::string_view word);
 struct KlOptions {
   Kl kl = Kl::symmetric;
   Detach detach = Detach::none;
-  Tensor mask = {};                       // b8 of the items' shape: kept rows; undefined: all
+  Tensor mask = {};  // b8 of the items' shape: kept rows; undefined: all
   Tensor item_weight = {};
   std::string_view reduction = "mean", empty = "error";
 };
@@ -69,13 +70,15 @@ struct ConsistencyOptions {
   Kl kl = Kl::symmetric;
   Scored ce = Scored::both;
   Detach detach = Detach::none;
-  Tensor item_weight = {};                // weighs both parts
+  Tensor item_weight = {};  // weighs both parts
   i64 ignore_index = -100;
   std::string_view reduction = "mean", empty = "error";
 };
 // Classification, tagging, language models: logits [..., C], target i64 [...] -> 0-d
-[[nodiscard]] WAYMARK_API Tensor sar(const Tensor& first, const Tensor& second, const Tensor& target, const ConsistencyOptions& options = {});
-[[nodiscard]] WAYMARK_API Tensor r_drop(const Tensor& first, const Tensor& second, const Tensor& target, const ConsistencyOptions& options = {});
+[[nodiscard]] WAYMARK_API Tensor sar(const Tensor& first, const Tensor& second, const Tensor& target,
+                                     const ConsistencyOptions& options = {});
+[[nodiscard]] WAYMARK_API Tensor r_drop(const Tensor& first, const Tensor& second, const Tensor& target,
+                                        const ConsistencyOptions& options = {});
 // Regression: predictions and target [...] of floats, every element an item:
 //   L = mean of  ½ ((u − y)² + (v − y)²) + α (u − v)²
 // Error unless kl is symmetric: a distance has no direction.
@@ -85,23 +88,25 @@ struct ConsistencyOptions {
 // ---- answer spans ---------------------------------------------------------------------------------------------------
 
 struct SpanLogits {
-  Tensor start, end;                      // [B, L] each
+  Tensor start, end;  // [B, L] each
 };
 struct SpanTargets {
-  Tensor start, end;                      // i64 [B]: positions in [0, L), or ignore_index
-  Tensor keep = {};                       // b8 [B, L]: kept positions
+  Tensor start, end;  // i64 [B]: positions in [0, L), or ignore_index
+  Tensor keep = {};   // b8 [B, L]: kept positions
 };
 struct SpanOptions {
-  bool pad_logits = false;                // true: over all L positions, padding too, as BERT's code does; keep is not read
-  Tensor item_weight = {};                // [B]
+  bool pad_logits = false;  // true: over all L positions, padding too, as BERT's code does; keep is not read
+  Tensor item_weight = {};  // [B]
   i64 ignore_index = -100;
   std::string_view reduction = "mean", empty = "error";
 };
-// ½ (CE(start) + CE(end)), each a mean over rows, of the softmax over the kept positions -> 0-d. Dropped positions get no
-// probability and no gradient. Error for a target that is not kept or outside [0, L). reduction = "sum": Σ CE(start) +
-// Σ CE(end), to be divided by the number of scored starts and ends.
-[[nodiscard]] WAYMARK_API Tensor span_qa(const SpanLogits& logits, const SpanTargets& targets, const SpanOptions& options = {});
-// SAR and R-Drop of spans: J is the mean of those of start and end, over the kept positions, the same ones in both passes.
+// ½ (CE(start) + CE(end)), each a mean over rows, of the softmax over the kept positions -> 0-d. Dropped positions get
+// no probability and no gradient. Error for a target that is not kept or outside [0, L). reduction = "sum": Σ CE(start)
+// + Σ CE(end), to be divided by the number of scored starts and ends.
+[[nodiscard]] WAYMARK_API Tensor span_qa(const SpanLogits& logits, const SpanTargets& targets,
+                                         const SpanOptions& options = {});
+// SAR and R-Drop of spans: J is the mean of those of start and end, over the kept positions, the same ones in both
+// passes.
 [[nodiscard]] WAYMARK_API Tensor sar_span(const SpanLogits& first, const SpanLogits& second, const SpanTargets& targets,
                                           const ConsistencyOptions& options = {}, bool pad_logits = false);
 

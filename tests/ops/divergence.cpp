@@ -21,16 +21,21 @@ OP_CASES(divergence_cases) {
     op_case(op, {input({6}), other({6}), arg("dim", 0)});
     op_case(op, {input({3, 7}), other({3, 7}), mask("keep", {3, 7})});
     op_case(op, {input({2, 3, 5}), other({2, 3, 5}), mask("keep", {3, 1}), arg("dim", 2)});
-    op_case(op, {input({2, 5, 4}), other({2, 5, 4}), arg("dim", 1), arg("keep", Argument(make<bool>({1, 5, 1}, {true, false, true, true, false})))});
+    op_case(op, {input({2, 5, 4}), other({2, 5, 4}), arg("dim", 1),
+                 arg("keep", Argument(make<bool>({1, 5, 1}, {true, false, true, true, false})))});
     op_case(op, {input({0, 3}), other({0, 3})});
     op_case(op, {input({2, 0}), other({2, 0})});
-    bad_input(op, name + ": dtypes differ: f64 x i64; convert one with to(...)", {input({2, 3}), indices("other", {2, 3}, 3)});
+    bad_input(op, name + ": dtypes differ: f64 x i64; convert one with to(...)",
+              {input({2, 3}), indices("other", {2, 3}, 3)});
     bad_input(op, name + ": both inputs must have one shape, got [2, 3] and [3]", {input({2, 3}), other({3})});
     bad_input(op, name + ": the inputs are 0-d; they need an axis of classes", {input({}), other({})});
-    bad_input(op, name + ": keep must be b8, got i64; use to(kB8) or a comparison", {input({3}), other({3}), indices("keep", {3}, 2)});
+    bad_input(op, name + ": keep must be b8, got i64; use to(kB8) or a comparison",
+              {input({3}), other({3}), indices("keep", {3}, 2)});
     bad_input(op, name + ": keep [2] does not expand to the inputs [3]", {input({3}), other({3}), mask("keep", {2})});
-    bad_input(op, name + ": needs a float tensor, got i64; convert it with .to(kF32)", {indices("input", {3}, 3), other({3})});
-    bad_input(op, name + ": dim 1 is outside [-1, 0] of a tensor with 1 axes*", {input({4}), other({4}), arg("dim", 1)});
+    bad_input(op, name + ": needs a float tensor, got i64; convert it with .to(kF32)",
+              {indices("input", {3}, 3), other({3})});
+    bad_input(op, name + ": dim 1 is outside [-1, 0] of a tensor with 1 axes*",
+              {input({4}), other({4}), arg("dim", 1)});
   }
 }
 

@@ -55,9 +55,14 @@ Json json_of(const CaseReport& report) {
 }
 
 Json json_of(const VerifySummary::Line& l) {
-  return Json::Object{{"kind", l.kind},         {"files", l.files},       {"passed", l.passed},
-                      {"failed", l.failed},     {"unusable", l.unusable}, {"tensors", l.tensors},
-                      {"max_abs", number(l.max_abs)}, {"max_rel", number(l.max_rel)},
+  return Json::Object{{"kind", l.kind},
+                      {"files", l.files},
+                      {"passed", l.passed},
+                      {"failed", l.failed},
+                      {"unusable", l.unusable},
+                      {"tensors", l.tensors},
+                      {"max_abs", number(l.max_abs)},
+                      {"max_rel", number(l.max_rel)},
                       {"of_tolerance", number(l.of_tolerance)}};
 }
 Json json_of(const VerifySummary& summary) {
@@ -68,11 +73,11 @@ Json json_of(const VerifySummary& summary) {
 
 void print_text(const VerifySummary& summary) {
   const auto line = [](const VerifySummary::Line& l) {
-    fmt::print("{:<20} {:>5} {:>5} {:>5} {:>9} {:>8}  {:8.2e}  {:8.2e}  {:8.2e}\n", l.kind, l.files, l.passed, l.failed, l.unusable,
-               l.tensors, l.max_abs, l.max_rel, l.of_tolerance);
+    fmt::print("{:<20} {:>5} {:>5} {:>5} {:>9} {:>8}  {:8.2e}  {:8.2e}  {:8.2e}\n", l.kind, l.files, l.passed, l.failed,
+               l.unusable, l.tensors, l.max_abs, l.max_rel, l.of_tolerance);
   };
-  fmt::print("\n{:<20} {:>5} {:>5} {:>5} {:>9} {:>8}  {:<8}  {:<8}  {}\n", "kind", "files", "pass", "FAIL", "unusable", "tensors", "abs",
-             "rel", "of what is allowed");
+  fmt::print("\n{:<20} {:>5} {:>5} {:>5} {:>9} {:>8}  {:<8}  {:<8}  {}\n", "kind", "files", "pass", "FAIL", "unusable",
+             "tensors", "abs", "rel", "of what is allowed");
   for (const VerifySummary::Line& l : summary.kinds) line(l);
   if (summary.kinds.size() > 1) {
     VerifySummary::Line all = summary.all;
@@ -88,14 +93,18 @@ class Reports {
   explicit Reports(const Arguments& arguments) : json_(arguments.has("--json")), quiet_(arguments.has("--quiet")) {}
   void add(const CaseReport& report) {
     summary_.add(report);
-    if (json_) fmt::print("{}\n", write_json(json_of(report)));
-    else if (!quiet_ || !report.pass()) print_text(report);
+    if (json_)
+      fmt::print("{}\n", write_json(json_of(report)));
+    else if (!quiet_ || !report.pass())
+      print_text(report);
   }
   // The exit code.
   int finish() const {
     if (summary_.all.files > 1) {
-      if (json_) fmt::print("{}\n", write_json(json_of(summary_)));
-      else print_text(summary_);
+      if (json_)
+        fmt::print("{}\n", write_json(json_of(summary_)));
+      else
+        print_text(summary_);
     }
     return summary_.all.unusable > 0 ? 2 : summary_.all.failed > 0 ? 1 : 0;
   }
@@ -114,7 +123,8 @@ int write(const Arguments& arguments) {
     if (const std::string text = draft_problem(spec); !text.empty()) problems.push_back({spec, text});
   if (!problems.empty()) throw ConfigError(std::move(problems));
   Reports reports(arguments);
-  for (const std::string& spec : arguments.positionals()) reports.add(write_case(arguments.text("--write"), spec).report);
+  for (const std::string& spec : arguments.positionals())
+    reports.add(write_case(arguments.text("--write"), spec).report);
   return reports.finish();
 }
 
@@ -156,11 +166,13 @@ Command verify_command() {
       {"--json", "", "one JSON object per file, and one that sums up several", ""},
       {"--write", "DIR", "write case files of ours, for others to check themselves against", ""},
   };
-  command.examples = {"waymark verify case.safetensors", "waymark verify cases/ --only 'grad_*' --quiet",
-                      "waymark verify --write cases 'huang-m4(clip=3)' 'loss(loss=sar)' 'matmul(input=[2,3], other=[3,4])'"};
-  command.details = "Exit code 0 if all pass, 1 if a comparison fails, 2 if a file cannot be used (every reason is listed).\n"
-                    "--quiet prints files that do not pass, and the summary. What is in a case file, and how to write one from\n"
-                    "PyTorch: waymark help case-files.\n";
+  command.examples = {
+      "waymark verify case.safetensors", "waymark verify cases/ --only 'grad_*' --quiet",
+      "waymark verify --write cases 'huang-m4(clip=3)' 'loss(loss=sar)' 'matmul(input=[2,3], other=[3,4])'"};
+  command.details =
+      "Exit code 0 if all pass, 1 if a comparison fails, 2 if a file cannot be used (every reason is listed).\n"
+      "--quiet prints files that do not pass, and the summary. What is in a case file, and how to write one from\n"
+      "PyTorch: waymark help case-files.\n";
   command.run = run;
   return command;
 }

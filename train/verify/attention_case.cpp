@@ -147,4 +147,28 @@ void run_query_key_map_case(CaseContext& c) {
   compare_gradients(c, {{"output.q", mq, {}}, {"output.k", mk, {}}}, {{"q", q}, {"k", k}}, &root);
 }
 
+void run_score_bias_case(CaseContext& c) {
+  const DefaultDType dtype(c.dtype());
+  JsonReader r(c.config(), "config");
+  const i64 heads = r.integer("num_heads"), queries = r.integer("query_length"), keys = r.integer("key_length");
+  const i64 offset = r.maybe_integer("query_offset").value_or(0);
+  const bool causal = r.maybe_flag("causal").value_or(false);
+  const nn::EncodingSum sum = nn::resolve_encodings(r.text("position"), 1)[0];
+  r.finish();
+  if (heads < 1 || queries < 1 || keys < 1 || offset < 0)
+    return c.problem("num_heads, query_length and key_length must be at least 1, query_offset at least 0");
+  EncodingsOnly root(sum, {heads, heads, 1});
+  c.parameters(root);
+  // Without content, what is left of a score is the bias.
+  const Tensor q = zeros({1, heads, queries, 1}), k = zeros({1, heads, keys, 1});
+  const nn::EncodingCall call{.queries = nn::Positions::range(queries, offset), .keys = nn::Positions::range(keys), .causal = causal};
+  ReferenceAttention attention{.query = q, .key = k, .value = k};
+  for (auto& [name, term] : root.position.prepare(call, q, k)) attention.terms.push_back(std::move(term));
+  attention.query_positions = call.queries.tensor();
+  attention.key_positions = call.keys.tensor();
+  const Tensor bias = score_parts_reference(attention).back().value.squeeze(0);
+  c.compare("output", bias);
+  compare_gradients(c, {{"output", bias, {}}}, {}, &root);
+}
+
 }  // namespace waymark::train

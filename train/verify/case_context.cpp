@@ -37,8 +37,10 @@ std::vector<std::string> CaseContext::with_prefix(std::string_view prefix) const
   const auto take = [&](const std::string& name) {
     if (name.starts_with(prefix)) out.push_back(name.substr(prefix.size()));
   };
-  if (writing()) for (const auto& [name, t] : draft_->tensors) take(name);
-  else for (const SafeTensors::Entry& e : file_->entries()) take(e.name);
+  if (writing())
+    for (const auto& [name, t] : draft_->tensors) take(name);
+  else
+    for (const SafeTensors::Entry& e : file_->entries()) take(e.name);
   return out;
 }
 
@@ -174,7 +176,8 @@ void CaseContext::compare_values(const std::string& name, const Tensor& ours, co
   if (!ours.defined()) return refuse("not computed");
   if (ours.shape() != theirs.shape()) return refuse(fmt::format("ours has shape {}", ours.shape()));
   if (is_float(ours.dtype()) != is_float(theirs.dtype()) || (ours.dtype() == kB8) != (theirs.dtype() == kB8))
-    return refuse(fmt::format("ours is {}, theirs {}", waymark::name_of(ours.dtype()), waymark::name_of(theirs.dtype())));
+    return refuse(
+        fmt::format("ours is {}, theirs {}", waymark::name_of(ours.dtype()), waymark::name_of(theirs.dtype())));
   const std::vector<double> a = ours.to_vector<double>(), b = theirs.to_vector<double>();
   // Elements of one row: everything but the leading axes that keep_rows counts.
   const size_t row = keep_rows && !keep_rows->empty() ? std::max<size_t>(1, a.size() / keep_rows->size()) : a.size();
@@ -196,7 +199,8 @@ void CaseContext::compare_values(const std::string& name, const Tensor& ours, co
     if (excess > worst) {
       worst = excess;
       check.of_tolerance = excess;
-      if (excess > 0) check.where = fmt::format("{} ours {} theirs {}", index_text(static_cast<i64>(i), theirs.shape()), a[i], b[i]);
+      if (excess > 0)
+        check.where = fmt::format("{} ours {} theirs {}", index_text(static_cast<i64>(i), theirs.shape()), a[i], b[i]);
     }
     check.pass &= excess <= 1;
   }
@@ -233,7 +237,8 @@ std::vector<std::string> check_config(const CaseKind& kind, const Json& config) 
                                      fmt::join(known, ", "), nn::did_you_mean(name, known)));
   }
   for (const CaseEntry& key : kind.keys)
-    if (key.required && !config.find(key.name)) problems.push_back(fmt::format("config has no {} ({})", key.name, key.doc));
+    if (key.required && !config.find(key.name))
+      problems.push_back(fmt::format("config has no {} ({})", key.name, key.doc));
   return problems;
 }
 

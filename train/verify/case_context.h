@@ -1,6 +1,6 @@
-// Internal: what a kind of case works with. The same function of a kind verifies a file and writes one: reading, it gets
-// the file's tensors and hands over its own to be compared; writing, it gets what a draft laid out, and hands over the
-// results that the file will hold.
+// Internal: what a kind of case works with. The same function of a kind verifies a file and writes one: reading, it
+// gets the file's tensors and hands over its own to be compared; writing, it gets what a draft laid out, and hands over
+// the results that the file will hold.
 #pragma once
 
 #include <map>
@@ -22,13 +22,18 @@ struct CaseDraft {
   std::set<std::string> optional = {};         // results that are not always in a file: "weights"
   std::set<std::string> constant = {};         // inputs without gradient, without "input."
   DType dtype = kF64;
-  u64 seed = 0;                                // of parameters and incoming gradients
+  u64 seed = 0;  // of parameters and incoming gradients
 };
 
 class CaseContext {
  public:
   CaseContext(SafeTensors file, Json config, double rtol, double atol, const VerifyOptions& options, CaseReport& report)
-      : file_(std::move(file)), config_(std::move(config)), rtol_(rtol), atol_(atol), options_(options), report_(report) {}
+      : file_(std::move(file)),
+        config_(std::move(config)),
+        rtol_(rtol),
+        atol_(atol),
+        options_(options),
+        report_(report) {}
   // Writing: results go to the draft; problems to `report`.
   CaseContext(CaseDraft& draft, const VerifyOptions& options, CaseReport& report)
       : draft_(&draft), config_(draft.config), options_(options), report_(report) {}
@@ -48,8 +53,8 @@ class CaseContext {
   void compare_rows(const std::string& name, const Tensor& ours, const Tensor& keep);
   // The gradient that comes into an output: the file's, or a new one; undefined if there is none. keep: as above.
   Tensor seed(const std::string& name, const Tensor& output, const Tensor& keep = {});
-  // Gives a module the file's parameters and buffers: every one must be in the file, and the reverse, but those that the
-  // glob `without` names; evaluation mode. Writing, the module gets random ones.
+  // Gives a module the file's parameters and buffers: every one must be in the file, and the reverse, but those that
+  // the glob `without` names; evaluation mode. Writing, the module gets random ones.
   void parameters(nn::ModuleBase& module, std::string_view without = "");
   // Tensors of the file that no part of the case asked for.
   std::vector<std::string> unused() const;
@@ -60,7 +65,8 @@ class CaseContext {
   DType dtype() const;
 
  private:
-  void compare_values(const std::string& name, const Tensor& ours, const Tensor& theirs, const std::vector<bool>* keep_rows);
+  void compare_values(const std::string& name, const Tensor& ours, const Tensor& theirs,
+                      const std::vector<bool>* keep_rows);
   std::optional<SafeTensors> file_ = {};
   CaseDraft* draft_ = nullptr;
   Json config_;
@@ -72,8 +78,8 @@ class CaseContext {
 
 // A key of the config, or a tensor, of a kind: what the help shows, and what a file is checked against before it runs.
 struct CaseEntry {
-  const char* name;      // tensors: may hold a *
-  const char* type;      // keys: "int", "number", "bool", "text", "list", "object", "any"; tensors: shape, for the help
+  const char* name;  // tensors: may hold a *
+  const char* type;  // keys: "int", "number", "bool", "text", "list", "object", "any"; tensors: shape, for the help
   bool required;
   const char* doc;
 };

@@ -63,9 +63,12 @@ void add_entries(std::string& out, const char* title, const std::vector<CaseEntr
 std::string case_help() {
   std::string out =
       "case-files: what another framework computed, in a safetensors file; waymark verify FILE compares\n\n"
-      "Metadata, all texts: format = waymark-case-1, module = a kind below, config = a JSON object with its keys, rtol and\n"
-      "atol (a tensor passes where |ours - theirs| <= atol + rtol |theirs|), source, and if there is something to say, note.\n"
-      "Floats of f64 files are computed in f64, those of f32 files in f32. Masks are i64 or u8, 1 = keep; ids are i64.\n"
+      "Metadata, all texts: format = waymark-case-1, module = a kind below, config = a JSON object with its keys, rtol "
+      "and\n"
+      "atol (a tensor passes where |ours - theirs| <= atol + rtol |theirs|), source, and if there is something to say, "
+      "note.\n"
+      "Floats of f64 files are computed in f64, those of f32 files in f32. Masks are i64 or u8, 1 = keep; ids are "
+      "i64.\n"
       "Evaluation mode. grad_* is what the backward pass of sum(output * grad_output) must give.\n\n"
       "Kinds\n";
   for (const CaseKind& kind : kinds()) {
@@ -76,10 +79,11 @@ std::string case_help() {
   out += "\nFrom PyTorch\n\n" + indented(kPyTorch);
   out += "\nFrom here: waymark verify --write DIR SPEC..., a SPEC being\n\n";
   for (const DraftKind& kind : draft_kinds()) out += fmt::format("  {}\n", kind.table.signature());
-  out += "  optimizer(optimizer=adamw(lr=0.1), shape=[3,4], steps=4)\n"
-         "  op(op=gather, input=[3,4], dim=1, index=int(shape=[3,2], high=4))\n"
-         "      a tensor is its shape, or float(shape=, low=, high=, grad=), int(shape=, low=, high=), bool(shape=)\n"
-         "  or, short for one of these: an encoding, an attention, an optimizer, or an op with its arguments.\n";
+  out +=
+      "  optimizer(optimizer=adamw(lr=0.1), shape=[3,4], steps=4)\n"
+      "  op(op=gather, input=[3,4], dim=1, index=int(shape=[3,2], high=4))\n"
+      "      a tensor is its shape, or float(shape=, low=, high=, grad=), int(shape=, low=, high=), bool(shape=)\n"
+      "  or, short for one of these: an encoding, an attention, an optimizer, or an op with its arguments.\n";
   return out;
 }
 

@@ -1,5 +1,6 @@
 // Kind `op` from a spec: matmul(input=[2,3], other=[3,4]), gather(input=[3,4], dim=1, index=int(shape=[3,2], high=4)).
-// A tensor argument is a shape (uniform in (-2, 2)), or float(shape, low, high, grad), int(shape, low, high), bool(shape).
+// A tensor argument is a shape (uniform in (-2, 2)), or float(shape, low, high, grad), int(shape, low, high),
+// bool(shape).
 #include <map>
 
 #include "core/autograd/op_info.h"
@@ -33,8 +34,10 @@ std::map<std::string, std::string> argument_types(std::string_view schema) {
     const char c = schema[i];
     if (c == ')' && depth == 0) break;
     depth += (c == '(' || c == '[') - (c == ')' || c == ']');
-    if (c == ',' && depth == 0) take();
-    else part += c;
+    if (c == ',' && depth == 0)
+      take();
+    else
+      part += c;
   }
   take();
   return types;
@@ -51,15 +54,19 @@ Shape shape_of(const std::string& name, const SpecValue& v) {
 }
 
 const nn::SpecTables& element_tables() {
-  static const nn::SpecTables tables("element type", {
-      {"float", {{"shape", nn::int_list_option(std::nullopt, 0, 1 << 30), ""},
-                 {"low", nn::real_option(-2), "least value"},
-                 {"high", nn::real_option(2), "largest value"},
-                 {"grad", nn::bool_option(true), "with its gradient"}}, "uniform numbers"},
-      {"int", {{"shape", nn::int_list_option(std::nullopt, 0, 1 << 30), ""},
-               {"low", nn::int_option(0), "least value"},
-               {"high", nn::int_option(nn::required()), "above all values"}}, "integers"},
-      {"bool", {{"shape", nn::int_list_option(std::nullopt, 0, 1 << 30), ""}}, "true or false"}});
+  static const nn::SpecTables tables(
+      "element type", {{"float",
+                        {{"shape", nn::int_list_option(std::nullopt, 0, 1 << 30), ""},
+                         {"low", nn::real_option(-2), "least value"},
+                         {"high", nn::real_option(2), "largest value"},
+                         {"grad", nn::bool_option(true), "with its gradient"}},
+                        "uniform numbers"},
+                       {"int",
+                        {{"shape", nn::int_list_option(std::nullopt, 0, 1 << 30), ""},
+                         {"low", nn::int_option(0), "least value"},
+                         {"high", nn::int_option(nn::required()), "above all values"}},
+                        "integers"},
+                       {"bool", {{"shape", nn::int_list_option(std::nullopt, 0, 1 << 30), ""}}, "true or false"}});
   return tables;
 }
 
@@ -87,9 +94,12 @@ CaseDraft draft_op(const Spec& spec) {
   std::vector<nn::SpecArg> args;
   std::string name;
   const auto take = [&](const nn::SpecArg& arg) {
-    if (arg.key == "seed" && arg.value.kind() == SpecValue::Kind::integer && arg.value.integer() >= 0) d.seed = static_cast<u64>(arg.value.integer());
-    else if (arg.key == "dtype" && arg.value == SpecValue("f32")) d.dtype = kF32;
-    else args.push_back(arg);
+    if (arg.key == "seed" && arg.value.kind() == SpecValue::Kind::integer && arg.value.integer() >= 0)
+      d.seed = static_cast<u64>(arg.value.integer());
+    else if (arg.key == "dtype" && arg.value == SpecValue("f32"))
+      d.dtype = kF32;
+    else
+      args.push_back(arg);
   };
   for (const nn::SpecArg& arg : spec.args) {
     if (arg.key != "op") {
@@ -123,7 +133,8 @@ CaseDraft draft_op(const Spec& spec) {
         const std::string place = fmt::format("{}.{}", arg.key, i);
         d.tensors["input." + place] = tensor_of(d, place, v.list()[i]);
       }
-    } else if (type->second.starts_with("Tensor") && (v.kind() == SpecValue::Kind::list || v.kind() == SpecValue::Kind::spec)) {
+    } else if (type->second.starts_with("Tensor") &&
+               (v.kind() == SpecValue::Kind::list || v.kind() == SpecValue::Kind::spec)) {
       d.tensors["input." + arg.key] = tensor_of(d, arg.key, v);
     } else {
       // Numbers, booleans and lists are written alike in JSON; words need quotes.

@@ -86,7 +86,8 @@ void fill_attention(const Options& o, CaseDraft& d) {
   if (o.boolean("weights")) d.optional.insert("weights");
 }
 void fill_attention_core(const Options& o, CaseDraft& d) {
-  const i64 batch = o.integer("batch"), heads = o.integer("num_heads"), length = o.integer("length"), width = o.integer("head_dim");
+  const i64 batch = o.integer("batch"), heads = o.integer("num_heads"), length = o.integer("length"),
+            width = o.integer("head_dim");
   const i64 kv = o.integer("num_kv_heads") > 0 ? o.integer("num_kv_heads") : heads;
   d.tensors["input.q"] = draw_floats({batch, heads, length, width}, d.dtype, "q");
   d.tensors["input.k"] = draw_floats({batch, kv, length, width}, d.dtype, "k");
@@ -122,8 +123,7 @@ Json optimizer_object(const std::string& text) {
   Json out = Json::Object{};
   const Options o = optimizer_tables().resolve(nn::parse_spec(text));
   out.set("name", o.name());
-  for (const OptionDef& def : optimizer_tables().find(o.name())->options)
-    out.set(def.name, json_of(o.value(def.name)));
+  for (const OptionDef& def : optimizer_tables().find(o.name())->options) out.set(def.name, json_of(o.value(def.name)));
   return out;
 }
 void fill_training(const Options& o, CaseDraft& d) {
@@ -148,7 +148,9 @@ void fill_loss(const Options& o, CaseDraft& d) {
   const std::string loss = o.word("loss"), task = o.word("task");
   const i64 rows = o.integer("rows"), classes = o.integer("classes"), length = o.integer("length");
   const bool two = loss == "sar" || loss == "r_drop";
-  const auto floats = [&](const std::string& name, const Shape& shape) { d.tensors["input." + name] = draw_floats(shape, d.dtype, name); };
+  const auto floats = [&](const std::string& name, const Shape& shape) {
+    d.tensors["input." + name] = draw_floats(shape, d.dtype, name);
+  };
   // Only keys that this loss has.
   Json config = Json::Object{};
   const auto keep = [&](std::initializer_list<const char*> keys) {
@@ -160,7 +162,8 @@ void fill_loss(const Options& o, CaseDraft& d) {
   if (two) keep({"alpha", "ce", "task"});
   if (loss == "span_qa") keep({"pad_logits"});
   d.config = config;
-  if (o.boolean("item_weight")) d.tensors["input.item_weight"] = to(add(draw_ids({rows}, 4, "item_weight"), 1), d.dtype);
+  if (o.boolean("item_weight"))
+    d.tensors["input.item_weight"] = to(add(draw_ids({rows}, 4, "item_weight"), 1), d.dtype);
   Shape items = {rows};
   if (length > 0) items.push_back(length);
   Shape logits = items;
@@ -168,8 +171,10 @@ void fill_loss(const Options& o, CaseDraft& d) {
   d.constant = {"target", "weight", "item_weight"};
   if (loss == "span_qa" || (two && task == "span")) {
     const i64 places = length > 0 ? length : classes;
-    if (loss == "span_qa") for (const char* name : {"start_logits", "end_logits"}) floats(name, {rows, places});
-    else for (const char* name : {"first_start", "first_end", "second_start", "second_end"}) floats(name, {rows, places});
+    if (loss == "span_qa")
+      for (const char* name : {"start_logits", "end_logits"}) floats(name, {rows, places});
+    else
+      for (const char* name : {"first_start", "first_end", "second_start", "second_end"}) floats(name, {rows, places});
     for (const char* name : {"start_positions", "end_positions"})
       d.tensors[std::string("input.") + name] = draw_ids({rows}, places - places / 3, name);
     d.tensors["input.mask"] = padding_mask({rows, places});
@@ -179,8 +184,10 @@ void fill_loss(const Options& o, CaseDraft& d) {
     for (const char* name : {"first", "second", "target"}) floats(name, items);
     return;
   }
-  if (loss == "cross_entropy") floats("logits", logits);
-  else for (const char* name : {"first", "second"}) floats(name, logits);
+  if (loss == "cross_entropy")
+    floats("logits", logits);
+  else
+    for (const char* name : {"first", "second"}) floats(name, logits);
   if (loss == "kl_div") return;
   const Tensor target = draw_ids(items, classes, "target");
   if (target.numel() > 2) target.data<i64>()[1] = -100;
@@ -189,56 +196,88 @@ void fill_loss(const Options& o, CaseDraft& d) {
 
 std::vector<DraftKind> make_kinds() {
   const OptionDef position{"position", nn::text_option(std::nullopt), "the encoding"};
-  const OptionDef length{"length", nn::int_option(5, 1), "positions"}, batch{"batch", nn::int_option(2, 1), "sequences"};
+  const OptionDef length{"length", nn::int_option(5, 1), "positions"},
+      batch{"batch", nn::int_option(2, 1), "sequences"};
   const OptionDef weights{"weights", nn::bool_option(false), "attention weights, too"};
-  const OptionDef heads{"num_heads", nn::int_option(2, 1), "heads"}, head_dim{"head_dim", nn::int_option(4, 1), "width of a head"};
+  const OptionDef heads{"num_heads", nn::int_option(2, 1), "heads"},
+      head_dim{"head_dim", nn::int_option(4, 1), "width of a head"};
   std::vector<DraftKind> list;
-  list.push_back({{"attention", joined(joined(attention_options(), token_sizes()),
-                                       {{"out_proj", nn::bool_option(true), "with output projection"},
-                                        {"context", nn::int_option(0, 0), "cross-attention over a context of this length; 0: none"}, weights}),
+  list.push_back({{"attention",
+                   joined(joined(attention_options(), token_sizes()),
+                          {{"out_proj", nn::bool_option(true), "with output projection"},
+                           {"context", nn::int_option(0, 0), "cross-attention over a context of this length; 0: none"},
+                           weights}),
                    "an attention module"},
-                  {"batch", "length", "padding", "context", "weights"}, fill_attention});
+                  {"batch", "length", "padding", "context", "weights"},
+                  fill_attention});
   list.push_back({{"attention_core",
-                   joined({heads, head_dim, {"num_kv_heads", nn::int_option(0, 0), "heads of keys and values; 0: num_heads"},
-                           {"position", nn::text_option("none"), "encodings"}, {"attention", nn::text_option("dense"), "attention"},
+                   joined({heads,
+                           head_dim,
+                           {"num_kv_heads", nn::int_option(0, 0), "heads of keys and values; 0: num_heads"},
+                           {"position", nn::text_option("none"), "encodings"},
+                           {"attention", nn::text_option("dense"), "attention"},
                            {"causal", nn::bool_option(false), "no key behind the query"},
-                           {"scale", nn::real_option("default").or_word({"default", "none"}), "of the scores"}, weights},
+                           {"scale", nn::real_option("default").or_word({"default", "none"}), "of the scores"},
+                           weights},
                           token_sizes()),
                    "an attention without projections"},
-                  {"batch", "length", "padding", "weights"}, fill_attention_core});
-  list.push_back({{"embedding_position", {{"embed_dim", nn::int_option(8, 1), "width"}, length, position}, "an input-site encoding"}, {}, fill_nothing});
-  list.push_back({{"query_key_map", {heads, head_dim, position, length, batch}, "a query-key encoding"}, {"length", "batch"}, fill_query_key});
-  list.push_back({{"encoder_layer", joined(joined(attention_options(), layer_options()), token_sizes()), "a layer of an encoder"},
-                  {"batch", "length", "padding"}, fill_tokens});
-  list.push_back({{"training",
-                   joined(joined(joined({{"vocab_size", nn::int_option(11, 2), "tokens that there are"},
-                                         {"num_layers", nn::int_option(1, 1), "layers"},
-                                         {"tie_embeddings", nn::bool_option(false), "the head is the token table"},
-                                         {"head_bias", nn::bool_option(true), "of the head"},
-                                         {"optimizer", nn::text_option("adamw(lr=0.01, eps=1e-6)"), "spec of the optimizer"},
-                                         {"decay", nn::word_option("all", {"all", "matrices"}), "what decays"},
-                                         {"clip_norm", nn::real_option(1, 0.0), "0: off"},
-                                         {"steps", nn::int_option(3, 1), "updates"}},
-                                        attention_options()),
-                                 layer_options()),
-                          token_sizes()),
-                   "a small model in training"},
-                  {"batch", "length", "padding", "steps"}, fill_training});
-  list.push_back({{"loss",
-                   {{"loss", nn::word_option(nn::required(), {"cross_entropy", "kl_div", "sar", "r_drop", "span_qa"}), "which"},
-                    {"label_smoothing", nn::real_option(0, 0.0, 1.0), "of cross_entropy"},
-                    {"kl", nn::word_option("symmetric", {"symmetric", "forward", "reverse"}), "direction of the divergence"},
-                    {"detach", nn::word_option("none", {"none", "first"}), "of the first pass"},
-                    {"alpha", nn::real_option(1, 0.0), "weight of the divergence"},
-                    {"ce", nn::word_option("both", {"both", "first"}), "passes with cross-entropy"},
-                    {"task", nn::word_option("classify", {"classify", "span", "regress"}), "of sar and r_drop"},
-                    {"pad_logits", nn::bool_option(false), "of span_qa"},
-                    {"rows", nn::int_option(4, 1), "examples"},
-                    {"classes", nn::int_option(5, 2), "classes; positions of a span"},
-                    {"length", nn::int_option(0, 0), "tokens of an example; 0: none"},
-                    {"item_weight", nn::bool_option(false), "weights of the examples"}},
-                   "a loss of a task"},
-                  {"rows", "classes", "length", "item_weight"}, fill_loss});
+                  {"batch", "length", "padding", "weights"},
+                  fill_attention_core});
+  list.push_back({{"score_bias",
+                   {heads,
+                    position,
+                    {"causal", nn::bool_option(false), "as the attention is"},
+                    {"query_length", nn::int_option(4, 1), "queries"},
+                    {"key_length", nn::int_option(5, 1), "keys"},
+                    {"query_offset", nn::int_option(0, 0), "position of the first query"}},
+                   "biases of an encoding"},
+                  {},
+                  fill_nothing});
+  list.push_back({{"embedding_position",
+                   {{"embed_dim", nn::int_option(8, 1), "width"}, length, position},
+                   "an input-site encoding"},
+                  {},
+                  fill_nothing});
+  list.push_back({{"query_key_map", {heads, head_dim, position, length, batch}, "a query-key encoding"},
+                  {"length", "batch"},
+                  fill_query_key});
+  list.push_back(
+      {{"encoder_layer", joined(joined(attention_options(), layer_options()), token_sizes()), "a layer of an encoder"},
+       {"batch", "length", "padding"},
+       fill_tokens});
+  list.push_back(
+      {{"training",
+        joined(joined(joined({{"vocab_size", nn::int_option(11, 2), "tokens that there are"},
+                              {"num_layers", nn::int_option(1, 1), "layers"},
+                              {"tie_embeddings", nn::bool_option(false), "the head is the token table"},
+                              {"head_bias", nn::bool_option(true), "of the head"},
+                              {"optimizer", nn::text_option("adamw(lr=0.01, eps=1e-6)"), "spec of the optimizer"},
+                              {"decay", nn::word_option("all", {"all", "matrices"}), "what decays"},
+                              {"clip_norm", nn::real_option(1, 0.0), "0: off"},
+                              {"steps", nn::int_option(3, 1), "updates"}},
+                             attention_options()),
+                      layer_options()),
+               token_sizes()),
+        "a small model in training"},
+       {"batch", "length", "padding", "steps"},
+       fill_training});
+  list.push_back(
+      {{"loss",
+        {{"loss", nn::word_option(nn::required(), {"cross_entropy", "kl_div", "sar", "r_drop", "span_qa"}), "which"},
+         {"label_smoothing", nn::real_option(0, 0.0, 1.0), "of cross_entropy"},
+         {"kl", nn::word_option("symmetric", {"symmetric", "forward", "reverse"}), "direction of the divergence"},
+         {"detach", nn::word_option("none", {"none", "first"}), "of the first pass"},
+         {"alpha", nn::real_option(1, 0.0), "weight of the divergence"},
+         {"ce", nn::word_option("both", {"both", "first"}), "passes with cross-entropy"},
+         {"task", nn::word_option("classify", {"classify", "span", "regress"}), "of sar and r_drop"},
+         {"pad_logits", nn::bool_option(false), "of span_qa"},
+         {"rows", nn::int_option(4, 1), "examples"},
+         {"classes", nn::int_option(5, 2), "classes; positions of a span"},
+         {"length", nn::int_option(0, 0), "tokens of an example; 0: none"},
+         {"item_weight", nn::bool_option(false), "weights of the examples"}},
+        "a loss of a task"},
+       {"rows", "classes", "length", "item_weight"},
+       fill_loss});
   for (DraftKind& k : list) {
     k.table.options = joined(k.table.options, common());
     k.sizes.insert(k.sizes.end(), {"dtype", "seed"});
@@ -252,7 +291,9 @@ Json config_of(const DraftKind& kind, const Options& o) {
   for (const OptionDef& def : kind.table.options) {
     if (std::find(kind.sizes.begin(), kind.sizes.end(), def.name) != kind.sizes.end()) continue;
     const SpecValue& v = o.value(def.name);
-    if (!o.given(def.name) && ((v.kind() == SpecValue::Kind::integer && v.integer() == 0) || o.is_word(def.name, "default"))) continue;
+    if (!o.given(def.name) &&
+        ((v.kind() == SpecValue::Kind::integer && v.integer() == 0) || o.is_word(def.name, "default")))
+      continue;
     config.set(def.name, json_of(v));
   }
   return config;
@@ -271,15 +312,15 @@ Spec of_kind(std::string kind, std::string key, std::string value) {
 // optimizer(optimizer=adamw(lr=0.1), shape=[3,4], steps=4, clip_norm=1)
 CaseDraft draft_optimizer(const Spec& spec) {
   static const nn::OptionTable table{
-      "optimizer",
-      joined({{"optimizer", nn::text_option(std::nullopt), "spec of the optimizer"},
-              {"shape", nn::int_list_option(std::vector<i64>{3, 4}, 1, 1 << 20), "of the parameter"},
-              {"steps", nn::int_option(4, 1), "updates"},
-              {"clip_norm", nn::real_option(0, 0.0), "0: off"}},
-             common())};
+      "optimizer", joined({{"optimizer", nn::text_option(std::nullopt), "spec of the optimizer"},
+                           {"shape", nn::int_list_option(std::vector<i64>{3, 4}, 1, 1 << 20), "of the parameter"},
+                           {"steps", nn::int_option(4, 1), "updates"},
+                           {"clip_norm", nn::real_option(0, 0.0), "0: off"}},
+                          common())};
   const Options o = table.resolve(with_texts(spec));
-  CaseDraft d{.kind = "optimizer", .dtype = o.word("dtype") == "f64" ? kF64 : kF32,
-                .seed = static_cast<u64>(o.integer("seed"))};
+  CaseDraft d{.kind = "optimizer",
+              .dtype = o.word("dtype") == "f64" ? kF64 : kF32,
+              .seed = static_cast<u64>(o.integer("seed"))};
   const RandomScope scope(d.seed);
   const Json optimizer = optimizer_object(o.word("optimizer"));
   for (const auto& [key, value] : optimizer.as_object()) d.config.set(key == "name" ? "optimizer" : key, value);
@@ -306,7 +347,8 @@ Spec long_form(const std::string& text) {
   for (const auto& list : {nn::encoding_tables().names(), nn::attention_tables().names(), optimizer_tables().names()})
     names.insert(names.end(), list.begin(), list.end());
   for (const OpInfo* op : all_ops()) names.emplace_back(op->name);
-  fail("verify", "{} is no kind of case, encoding, attention, optimizer or op.{}", nn::printable(spec.name), nn::did_you_mean(spec.name, names));
+  fail("verify", "{} is no kind of case, encoding, attention, optimizer or op.{}", nn::printable(spec.name),
+       nn::did_you_mean(spec.name, names));
 }
 
 }  // namespace
@@ -323,7 +365,9 @@ CaseDraft draft_of(const std::string& text) {
   for (const DraftKind& kind : draft_kinds()) {
     if (kind.table.name != spec.name) continue;
     const Options o = kind.table.resolve(with_texts(spec));
-    CaseDraft d{.kind = spec.name, .config = config_of(kind, o), .dtype = o.word("dtype") == "f64" ? kF64 : kF32,
+    CaseDraft d{.kind = spec.name,
+                .config = config_of(kind, o),
+                .dtype = o.word("dtype") == "f64" ? kF64 : kF32,
                 .seed = static_cast<u64>(o.integer("seed"))};
     const RandomScope scope(d.seed);
     kind.fill(o, d);
@@ -335,9 +379,7 @@ CaseDraft draft_of(const std::string& text) {
 std::string draft_problem(const std::string& spec) {
   try {
     draft_of(spec);
-  } catch (const std::exception& e) {
-    return e.what();
-  }
+  } catch (const std::exception& e) { return e.what(); }
   return "";
 }
 

@@ -14,6 +14,7 @@ void run_attention_case(CaseContext& context);
 void run_attention_core_case(CaseContext& context);
 void run_embedding_position_case(CaseContext& context);
 void run_query_key_map_case(CaseContext& context);
+void run_score_bias_case(CaseContext& context);
 void run_encoder_layer_case(CaseContext& context);
 void run_training_case(CaseContext& context);
 

@@ -37,7 +37,8 @@ Tensor kl_div_case(CaseContext& c, JsonReader& r, Leaves& leaves) {
 }
 
 nn::loss::SpanTargets span_targets(CaseContext& c) {
-  return {.start = c.get("input.start_positions"), .end = c.get("input.end_positions"), .keep = keep_of(c, "input.mask")};
+  return {
+      .start = c.get("input.start_positions"), .end = c.get("input.end_positions"), .keep = keep_of(c, "input.mask")};
 }
 
 Tensor consistency_case(CaseContext& c, JsonReader& r, Leaves& leaves, bool r_drop) {
@@ -76,11 +77,16 @@ void run_loss_case(CaseContext& c) {
   const std::string name = r.text("loss");
   Leaves leaves;
   Tensor loss;
-  if (name == "cross_entropy") loss = cross_entropy_case(c, r, leaves);
-  else if (name == "kl_div") loss = kl_div_case(c, r, leaves);
-  else if (name == "sar" || name == "r_drop") loss = consistency_case(c, r, leaves, name == "r_drop");
-  else if (name == "span_qa") loss = span_case(c, r, leaves);
-  else r.refuse("loss", fmt::format("is \"{}\"; it must be cross_entropy, kl_div, sar, r_drop or span_qa", name));
+  if (name == "cross_entropy")
+    loss = cross_entropy_case(c, r, leaves);
+  else if (name == "kl_div")
+    loss = kl_div_case(c, r, leaves);
+  else if (name == "sar" || name == "r_drop")
+    loss = consistency_case(c, r, leaves, name == "r_drop");
+  else if (name == "span_qa")
+    loss = span_case(c, r, leaves);
+  else
+    r.refuse("loss", fmt::format("is \"{}\"; it must be cross_entropy, kl_div, sar, r_drop or span_qa", name));
   c.compare("output", loss);
   compare_gradients(c, {{"output", loss, {}}}, leaves, nullptr);
 }

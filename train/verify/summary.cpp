@@ -10,7 +10,8 @@ std::vector<std::filesystem::path> case_files(const std::filesystem::path& file_
   if (!std::filesystem::is_directory(file_or_folder)) return {file_or_folder};
   std::vector<std::filesystem::path> files;
   for (const auto& e : std::filesystem::directory_iterator(file_or_folder))
-    if (e.path().extension() == ".safetensors" && !e.path().filename().string().starts_with('.')) files.push_back(e.path());
+    if (e.path().extension() == ".safetensors" && !e.path().filename().string().starts_with('.'))
+      files.push_back(e.path());
   if (files.empty()) fail("verify", "{} has no case files (*.safetensors)", file_or_folder.string());
   std::sort(files.begin(), files.end());
   return files;
@@ -31,7 +32,9 @@ void VerifySummary::Line::add(const CaseReport& report) {
 
 void VerifySummary::add(const CaseReport& report) {
   const std::vector<std::string> order = case_kinds();
-  const auto place = [&](const std::string& kind) { return std::find(order.begin(), order.end(), kind) - order.begin(); };
+  const auto place = [&](const std::string& kind) {
+    return std::find(order.begin(), order.end(), kind) - order.begin();
+  };
   const std::string kind = place(report.module) < static_cast<std::ptrdiff_t>(order.size()) ? report.module : "-";
   auto line = std::find_if(kinds.begin(), kinds.end(), [&](const Line& l) { return l.kind == kind; });
   if (line == kinds.end()) {

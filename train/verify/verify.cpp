@@ -2,8 +2,8 @@
 
 #include <charconv>
 
-#include "core/random/generator.h"
 #include "core/ops/convert.h"
+#include "core/random/generator.h"
 #include "nn/spec/suggest.h"
 #include "train/verify/case_context.h"
 
@@ -64,8 +64,8 @@ void run_file(const std::filesystem::path& path, const VerifyOptions& options, C
   const CaseKind* kind = find_kind(report.module);
   if (!kind) {
     const std::vector<std::string> names = case_kinds();
-    report.problems.push_back(fmt::format("module \"{}\" is unknown; kinds are {}.{}", report.module, fmt::join(names, ", "),
-                                          nn::did_you_mean(report.module, names)));
+    report.problems.push_back(fmt::format("module \"{}\" is unknown; kinds are {}.{}", report.module,
+                                          fmt::join(names, ", "), nn::did_you_mean(report.module, names)));
   }
   const auto rtol = options.rtol ? options.rtol : tolerance(meta, "rtol", report);
   const auto atol = options.atol ? options.atol : tolerance(meta, "atol", report);
@@ -73,9 +73,7 @@ void run_file(const std::filesystem::path& path, const VerifyOptions& options, C
   try {
     config = parse_json(meta.contains("config") ? meta.at("config") : "", "config");
     if (!config.is_object()) report.problems.push_back("config is no JSON object");
-  } catch (const Error& e) {
-    report.problems.push_back(e.what());
-  }
+  } catch (const Error& e) { report.problems.push_back(e.what()); }
   if (!kind || !config.is_object()) return;
   CaseContext context(file, config, rtol.value_or(0), atol.value_or(0), options, report);
   const std::vector<std::string> of_config = check_config(*kind, config);
@@ -88,8 +86,7 @@ void run_file(const std::filesystem::path& path, const VerifyOptions& options, C
     generator.inject(draws_of(context));
     kind->run(context);
     generator.finish_injection();
-    for (const std::string& name : context.unused())
-      context.problem(no_meaning(name, report.module));
+    for (const std::string& name : context.unused()) context.problem(no_meaning(name, report.module));
   } catch (const std::exception& e) {
     const std::string_view what = e.what(), own = "verify: ";
     context.problem(std::string(what.starts_with(own) ? what.substr(own.size()) : what));
@@ -103,9 +100,7 @@ CaseReport verify_file(const std::filesystem::path& file, const VerifyOptions& o
   report.file = file.string();
   try {
     run_file(file, options, report);
-  } catch (const std::exception& e) {
-    report.problems.push_back(e.what());
-  }
+  } catch (const std::exception& e) { report.problems.push_back(e.what()); }
   if (!report.usable()) report.checks.clear();
   return report;
 }

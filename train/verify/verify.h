@@ -21,9 +21,9 @@ struct VerifyOptions {
 struct TensorCheck {
   std::string name;
   Shape shape;
-  double max_abs = 0, max_rel = 0;   // largest absolute and relative error of finite elements
-  double of_tolerance = 0;           // largest error over what is allowed there; above 1 fails
-  std::string where;                 // index of the worst element, "" if all are equal
+  double max_abs = 0, max_rel = 0;  // largest absolute and relative error of finite elements
+  double of_tolerance = 0;          // largest error over what is allowed there; above 1 fails
+  std::string where;                // index of the worst element, "" if all are equal
   bool pass = true;
 };
 
@@ -63,8 +63,8 @@ WAYMARK_API std::string case_help();
 //   attention(embed_dim=8, num_heads=2, position=huang-m4(clip=3), causal=true)    loss(loss=sar, rows=4, classes=5)
 // or, short for one with the kind's defaults, an encoding, an attention, an optimizer, or an op with its arguments:
 //   huang-m4(clip=3)    adamw(lr=0.1)    matmul(input=[2,3], other=[3,4])
-// Values are drawn from `seed=`. The file is verified once it is written; the report is of that. Error with all problems
-// of a spec, before anything is written.
+// Values are drawn from `seed=`. The file is verified once it is written; the report is of that. Error with all
+// problems of a spec, before anything is written.
 struct WrittenCase {
   std::filesystem::path file;
   CaseReport report;

@@ -3,21 +3,25 @@
 #include "core/ops/convert.h"
 #include "core/random/generator.h"
 #include "core/tensor/version.h"
+#include "train/config/hash.h"
 #include "train/verify/drafts.h"
 
 namespace waymark::train {
 
 namespace {
 
-// A file name out of a spec: letters, digits, - and _; at most 100 of them.
+// A file name out of a spec: letters, digits, - . and _; a long one is cut, with a hash of the whole.
 std::string file_stem(const std::string& kind, const std::string& spec) {
   std::string out = spec.starts_with(kind) ? "" : kind + "_";
   for (const char c : spec) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-    if (plain) out += c;
-    else if (!out.empty() && out.back() != '_') out += '_';
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+    if (plain)
+      out += c;
+    else if (!out.empty() && out.back() != '_')
+      out += '_';
   }
-  out = out.substr(0, 100);
+  if (out.size() > 100) out = out.substr(0, 90) + "_" + xxh128_hex(spec).substr(0, 8);
   while (out.ends_with('_')) out.pop_back();
   return out;
 }
@@ -46,12 +50,10 @@ WrittenCase write_case(const std::filesystem::path& folder, const std::string& s
   }
   if (!running.problems.empty()) fail("verify", "{}", fmt::join(running.problems, "; "));
   const bool exact = draft.dtype == kF64;
-  const Metadata metadata = {{"format", "waymark-case-1"},
-                             {"module", draft.kind},
-                             {"config", write_json(draft.config)},
-                             {"rtol", exact ? "1e-9" : "1e-5"},
-                             {"atol", exact ? "1e-12" : "1e-6"},
-                             {"source", fmt::format("waymark {}, {}", version(), spec)}};
+  const Metadata metadata = {
+      {"format", "waymark-case-1"},         {"module", draft.kind},
+      {"config", write_json(draft.config)}, {"rtol", exact ? "1e-9" : "1e-5"},
+      {"atol", exact ? "1e-12" : "1e-6"},   {"source", fmt::format("waymark {}, {}", version(), spec)}};
   NamedTensors tensors(draft.tensors.begin(), draft.tensors.end());
   std::filesystem::create_directories(folder);
   WrittenCase out{.file = folder / (file_stem(draft.kind, spec) + ".safetensors"), .report = {}};

@@ -38,28 +38,36 @@ std::vector<Case> all_losses() {
   const Tensor w = f64({0.5, 2, 0, 1, 3}), rows = f64({2, 0.25});
   add("cross_entropy", {logits({5, 4})}, [=](auto& v) { return std::vector{loss::cross_entropy(v[0], y)}; });
   add("cross_entropy, all options", {logits({2, 3, 3})}, [=](auto& v) {
-    return std::vector{loss::cross_entropy(v[0], tokens, {.weight = f64({0.5, 1, 2}), .item_weight = rows, .label_smoothing = 0.1})};
+    return std::vector{
+        loss::cross_entropy(v[0], tokens, {.weight = f64({0.5, 1, 2}), .item_weight = rows, .label_smoothing = 0.1})};
   });
   for (const auto kl : {loss::Kl::symmetric, loss::Kl::forward, loss::Kl::reverse}) {
     const std::string tail = fmt::format(", kl {}", static_cast<int>(kl));
     add("kl_div" + tail, {logits({2, 3, 4}), logits({2, 3, 4})}, [=](auto& v) {
-      return std::vector{loss::kl_div(v[0], v[1], {.kl = kl, .mask = make<bool>({2, 3}, {true, false, true, true, true, false}), .item_weight = rows})};
+      return std::vector{loss::kl_div(
+          v[0], v[1],
+          {.kl = kl, .mask = make<bool>({2, 3}, {true, false, true, true, true, false}), .item_weight = rows})};
     });
     add("sar" + tail, {logits({5, 4}), logits({5, 4})},
         [=](auto& v) { return std::vector{loss::sar(v[0], v[1], y, {.alpha = 0.7, .kl = kl, .item_weight = w})}; });
     add("sar_span" + tail, {logits({3, 5}), logits({3, 5}), logits({3, 5}), logits({3, 5})}, [=](auto& v) {
       const loss::SpanTargets t{ids({3}, {1, kNot, 0}), ids({3}, {2, 4, 0}),
-                                make<bool>({3, 5}, {true, true, true, true, false, true, true, true, true, true, true, true, false, false, false})};
-      return std::vector{loss::sar_span({v[0], v[1]}, {v[2], v[3]}, t, {.alpha = 1.5, .kl = kl, .item_weight = f64({1, 2, 0.5})})};
+                                make<bool>({3, 5}, {true, true, true, true, false, true, true, true, true, true, true,
+                                                    true, false, false, false})};
+      return std::vector{
+          loss::sar_span({v[0], v[1]}, {v[2], v[3]}, t, {.alpha = 1.5, .kl = kl, .item_weight = f64({1, 2, 0.5})})};
     });
   }
   add("r_drop, tokens, ce first", {logits({2, 3, 3}), logits({2, 3, 3})},
       [=](auto& v) { return std::vector{loss::r_drop(v[0], v[1], tokens, {.alpha = 2, .ce = loss::Scored::first})}; });
   add("sar_regression", {logits({4}), logits({4})}, [=](auto& v) {
-    return std::vector{loss::sar_regression(v[0], v[1], f64({1, -1, 0.5, 2}), {.alpha = 0.3, .item_weight = f64({1, 0, 2, 1})})};
+    return std::vector{
+        loss::sar_regression(v[0], v[1], f64({1, -1, 0.5, 2}), {.alpha = 0.3, .item_weight = f64({1, 0, 2, 1})})};
   });
   add("span_qa", {logits({2, 4}), logits({2, 4})}, [=](auto& v) {
-    return std::vector{loss::span_qa({v[0], v[1]}, {ids({2}, {1, 0}), ids({2}, {2, kNot}), make<bool>({2, 4}, {true, true, true, false, true, true, false, true})})};
+    return std::vector{
+        loss::span_qa({v[0], v[1]}, {ids({2}, {1, 0}), ids({2}, {2, kNot}),
+                                     make<bool>({2, 4}, {true, true, true, false, true, true, false, true})})};
   });
   add("span_qa, pad_logits", {logits({2, 4}), logits({2, 4})}, [=](auto& v) {
     return std::vector{loss::span_qa({v[0], v[1]}, {ids({2}, {1, 3}), ids({2}, {2, 3})}, {.pad_logits = true})};
@@ -82,7 +90,8 @@ void check_close(const Tensor& a, const Tensor& b, double tolerance = 1e-12) {
 TEST_CASE("losses of tasks: gradients to second order") {
   for (const Case& c : all_losses()) {
     INFO(c.name);
-    const GradcheckReport first = gradcheck(c.f, c.leaves), second = gradgradcheck(c.f, c.leaves, {.rtol = 1e-5, .atol = 1e-7});
+    const GradcheckReport first = gradcheck(c.f, c.leaves),
+                          second = gradgradcheck(c.f, c.leaves, {.rtol = 1e-5, .atol = 1e-7});
     CHECK_MESSAGE(first.passed, first.message);
     CHECK_MESSAGE(second.passed, second.message);
     // The composed twins give the same.
@@ -105,9 +114,12 @@ TEST_CASE("SAR by hand: directions, cross-entropy of one or both, detach") {
   const double pq = 0.5 * std::log(4.0 / 3), qp = 0.75 * std::log(1.5) + 0.25 * std::log(0.5);
   const double ce_u = std::log(2.0), ce_v = std::log(4.0 / 3);
   CHECK(loss::sar(u, v, y).item<double>() == doctest::Approx((ce_u + ce_v) / 2 + (pq + qp) / 2).epsilon(1e-12));
-  CHECK(loss::r_drop(u, v, y, {.alpha = 5}).item<double>() == doctest::Approx((ce_u + ce_v) / 2 + 5 * (pq + qp) / 2).epsilon(1e-12));
-  CHECK(loss::sar(u, v, y, {.kl = loss::Kl::forward, .ce = loss::Scored::first}).item<double>() == doctest::Approx(ce_u + pq).epsilon(1e-12));
-  CHECK(loss::sar(u, v, y, {.kl = loss::Kl::reverse}).item<double>() == doctest::Approx((ce_u + ce_v) / 2 + qp).epsilon(1e-12));
+  CHECK(loss::r_drop(u, v, y, {.alpha = 5}).item<double>() ==
+        doctest::Approx((ce_u + ce_v) / 2 + 5 * (pq + qp) / 2).epsilon(1e-12));
+  CHECK(loss::sar(u, v, y, {.kl = loss::Kl::forward, .ce = loss::Scored::first}).item<double>() ==
+        doctest::Approx(ce_u + pq).epsilon(1e-12));
+  CHECK(loss::sar(u, v, y, {.kl = loss::Kl::reverse}).item<double>() ==
+        doctest::Approx((ce_u + ce_v) / 2 + qp).epsilon(1e-12));
   // α = 0 is plain cross-entropy on both passes.
   CHECK(loss::sar(u, v, y, {.alpha = 0}).item<double>() == doctest::Approx((ce_u + ce_v) / 2).epsilon(1e-12));
   // The divergence gives u nothing, its cross-entropy does: ½ (p − e) = (−¼, ¼).
@@ -116,7 +128,8 @@ TEST_CASE("SAR by hand: directions, cross-entropy of one or both, detach") {
   check_values(g[1], {0.5 * (0.75 - 1) + 0.227995, 0.5 * 0.25 - 0.227995}, 1e-5);
   check_values(gradients(loss::kl_div(u, v, {.detach = loss::Detach::first}), {u, v})[0], {0, 0});
   // Regression: ½ (1 + 4) + 0.3·1.
-  CHECK(loss::sar_regression(f64({1}), f64({2}), f64({0}), {.alpha = 0.3}).item<double>() == doctest::Approx(2.8).epsilon(1e-12));
+  CHECK(loss::sar_regression(f64({1}), f64({2}), f64({0}), {.alpha = 0.3}).item<double>() ==
+        doctest::Approx(2.8).epsilon(1e-12));
 }
 
 TEST_CASE("an answer span by hand: probabilities among kept positions, the mean of both ends") {
@@ -129,10 +142,12 @@ TEST_CASE("an answer span by hand: probabilities among kept positions, the mean 
   check_values(g[1], {0.5 * (0.75 - 1), 0.125, 0}, 1e-12);
   // Over all positions, as BERT.
   const double all = std::log(2 + std::exp(9.0)), all_end = std::log(4 + std::exp(-4.0)) - std::log(3.0);
-  CHECK(loss::span_qa({start, end}, t, {.pad_logits = true}).item<double>() == doctest::Approx((all + all_end) / 2).epsilon(1e-12));
+  CHECK(loss::span_qa({start, end}, t, {.pad_logits = true}).item<double>() ==
+        doctest::Approx((all + all_end) / 2).epsilon(1e-12));
   // Of two rows, one whose start is not scored: separate means.
   const Tensor s2 = cat({start, start}, 0), e2 = cat({end, end}, 0);
-  const loss::SpanTargets t2{ids({2}, {1, kNot}), ids({2}, {0, 1}), make<bool>({2, 3}, {true, true, false, true, true, false})};
+  const loss::SpanTargets t2{ids({2}, {1, kNot}), ids({2}, {0, 1}),
+                             make<bool>({2, 3}, {true, true, false, true, true, false})};
   CHECK(loss::span_qa({s2, e2}, t2).item<double>() ==
         doctest::Approx(0.5 * std::log(2.0) + 0.5 * (std::log(4.0 / 3) + std::log(4.0)) / 2).epsilon(1e-12));
 }
@@ -165,11 +180,13 @@ TEST_CASE("losses are means: repeating the batch, cutting it, weights") {
     for (size_t i = 0; i < 2; ++i) check_close(a[i], b[i], 1e-11);
     // Class weights beside them.
     const loss::CrossEntropyOptions o{.weight = f64({1, 2, 3, 4}), .item_weight = f64({1, 1, 2, 0, 1})};
-    const Tensor ce = waymark::cross_entropy(u.index_select(0, rows), y.index_select(0, rows), {.weight = f64({1, 2, 3, 4})});
+    const Tensor ce =
+        waymark::cross_entropy(u.index_select(0, rows), y.index_select(0, rows), {.weight = f64({1, 2, 3, 4})});
     check_close(loss::cross_entropy(u, y, o), ce);
   }
   SUBCASE("an integer mask of items, and weights of leading axes") {
-    const Tensor tokens = u.reshape({5, 1, 4}).expand({5, 2, 4}), targets = ids({5, 2}, {1, 2, 0, 0, 3, 1, 2, 2, kNot, 1});
+    const Tensor tokens = u.reshape({5, 1, 4}).expand({5, 2, 4}),
+                 targets = ids({5, 2}, {1, 2, 0, 0, 3, 1, 2, 2, kNot, 1});
     check_close(loss::cross_entropy(tokens, targets, {.item_weight = ids({5}, {1, 0, 1, 1, 0})}),
                 loss::cross_entropy(tokens, targets, {.item_weight = ids({5, 2}, {1, 1, 0, 0, 1, 1, 1, 1, 0, 0})}));
   }
@@ -198,11 +215,16 @@ TEST_CASE("what is not scored does not matter, whatever it holds") {
 
 TEST_CASE("nothing scored: an error, or 0 with gradient 0") {
   const Tensor u = logits({2, 3}), v = logits({2, 3}), none = ids({2}, {kNot, kNot});
-  CHECK_ERROR(loss::cross_entropy(u, none), "cross_entropy: none of the 2 items is scored, so there is no mean; pass empty = \"zero\" for 0");
-  CHECK_ERROR(loss::kl_div(u, v, {.item_weight = f64({0, 0})}), "kl_div: none of the 2 items is scored, so there is no mean; pass empty = \"zero\" for 0");
-  for (const Tensor& y : {loss::sar(u, v, none, {.empty = "zero"}), loss::kl_div(u, v, {.mask = make<bool>({2}, {false, false}), .empty = "zero"}),
-                          loss::sar_span({u, u}, {v, v}, {none, none, make<bool>({2, 3}, {true, true, true, false, false, false})}, {.empty = "zero"}),
-                          loss::cross_entropy(u, none, {.reduction = "sum"})}) {
+  CHECK_ERROR(loss::cross_entropy(u, none),
+              "cross_entropy: none of the 2 items is scored, so there is no mean; pass empty = \"zero\" for 0");
+  CHECK_ERROR(loss::kl_div(u, v, {.item_weight = f64({0, 0})}),
+              "kl_div: none of the 2 items is scored, so there is no mean; pass empty = \"zero\" for 0");
+  for (const Tensor& y :
+       {loss::sar(u, v, none, {.empty = "zero"}),
+        loss::kl_div(u, v, {.mask = make<bool>({2}, {false, false}), .empty = "zero"}),
+        loss::sar_span({u, u}, {v, v}, {none, none, make<bool>({2, 3}, {true, true, true, false, false, false})},
+                       {.empty = "zero"}),
+        loss::cross_entropy(u, none, {.reduction = "sum"})}) {
     CHECK(y.item<double>() == 0);
     for (const Tensor& g : gradients(y, {u, v})) CHECK(g.to_vector<double>() == Numbers(6, 0));
   }
@@ -211,7 +233,8 @@ TEST_CASE("nothing scored: an error, or 0 with gradient 0") {
 TEST_CASE("large logits and many classes") {
   for (const i64 classes : {2, 10, 1000})
     for (const DType dtype : {kF64, kF32}) {
-      const Tensor u = mul(sub(rand({4, classes}, dtype), 0.5), 160).requires_grad_(), v = mul(sub(rand({4, classes}, dtype), 0.5), 160).requires_grad_();
+      const Tensor u = mul(sub(rand({4, classes}, dtype), 0.5), 160).requires_grad_(),
+                   v = mul(sub(rand({4, classes}, dtype), 0.5), 160).requires_grad_();
       const Tensor y = ids({4}, {0, 1, 0, 1});
       const Tensor value = loss::sar(u.detach().requires_grad_(), v, y);
       CHECK(std::isfinite(value.item<double>()));
@@ -227,19 +250,28 @@ TEST_CASE("large logits and many classes") {
 }
 
 TEST_CASE("losses refuse what does not fit") {
-  const Tensor u = logits({2, 3}), y = ids({2}, {0, 1}), keep = make<bool>({2, 3}, {true, true, false, true, true, true});
-  CHECK_ERROR(loss::cross_entropy(u, ids({3}, {0, 1, 2})), "cross_entropy: the target must be [2] for logits [2, 3], got [3]");
+  const Tensor u = logits({2, 3}), y = ids({2}, {0, 1}),
+               keep = make<bool>({2, 3}, {true, true, false, true, true, true});
+  CHECK_ERROR(loss::cross_entropy(u, ids({3}, {0, 1, 2})),
+              "cross_entropy: the target must be [2] for logits [2, 3], got [3]");
   CHECK_ERROR(loss::cross_entropy(u, f64({0, 1})), "cross_entropy: the target must be class ids (i64)");
-  CHECK_ERROR(loss::cross_entropy(u, y, {.item_weight = f64({1, 2, 3})}), "cross_entropy: item_weight [3] must have the shape of the items [2], or its leading axes");
-  CHECK_ERROR(loss::cross_entropy(u, y, {.item_weight = f64({1, -2})}), "cross_entropy: item_weight has -2; weights are finite and >= 0");
-  CHECK_ERROR(loss::cross_entropy(u, y, {.reduction = "none"}), "cross_entropy: reduction is \"mean\" or \"sum\", not \"none\"");
-  CHECK_ERROR(loss::cross_entropy(u, y, {.empty = "nan"}), "cross_entropy: empty is \"error\" or \"zero\", not \"nan\"");
+  CHECK_ERROR(loss::cross_entropy(u, y, {.item_weight = f64({1, 2, 3})}),
+              "cross_entropy: item_weight [3] must have the shape of the items [2], or its leading axes");
+  CHECK_ERROR(loss::cross_entropy(u, y, {.item_weight = f64({1, -2})}),
+              "cross_entropy: item_weight has -2; weights are finite and >= 0");
+  CHECK_ERROR(loss::cross_entropy(u, y, {.reduction = "none"}),
+              "cross_entropy: reduction is \"mean\" or \"sum\", not \"none\"");
+  CHECK_ERROR(loss::cross_entropy(u, y, {.empty = "nan"}),
+              "cross_entropy: empty is \"error\" or \"zero\", not \"nan\"");
   CHECK_ERROR(loss::sar(u, logits({2, 4}), y), "sar: the two passes must give one shape, got [2, 3] and [2, 4]");
   CHECK_ERROR(loss::r_drop(u, u, y, {.alpha = -1}), "r_drop: alpha = -1: must be finite and >= 0");
   CHECK_ERROR(loss::kl_div(u, u, {.mask = y}), "kl_div: the mask must be b8 [2], got i64 [2]");
-  CHECK_ERROR(loss::sar_regression(f64({1}), f64({1}), f64({1}), {.kl = loss::Kl::forward}), "sar_regression: a squared distance has no direction: kl must be symmetric");
-  CHECK_ERROR(loss::span_qa({u, u}, {y, y}), "span_qa: keep is undefined: which positions are no padding? pad_logits = true takes all");
+  CHECK_ERROR(loss::sar_regression(f64({1}), f64({1}), f64({1}), {.kl = loss::Kl::forward}),
+              "sar_regression: a squared distance has no direction: kl must be symmetric");
+  CHECK_ERROR(loss::span_qa({u, u}, {y, y}),
+              "span_qa: keep is undefined: which positions are no padding? pad_logits = true takes all");
   CHECK_ERROR(loss::span_qa({u, u}, {ids({2}, {2, 0}), y, keep}), "span_qa: start position 2 of row 0 is not kept");
-  CHECK_ERROR(loss::span_qa({u, u}, {y, ids({2}, {0, 3}), keep}), "span_qa: end position 3 of row 1 is outside [0, 3) and is not ignore_index (-100)");
+  CHECK_ERROR(loss::span_qa({u, u}, {y, ids({2}, {0, 3}), keep}),
+              "span_qa: end position 3 of row 1 is outside [0, 3) and is not ignore_index (-100)");
   CHECK_ERROR(loss::kl_of("both"), "loss: kl is \"both\"; it must be one of symmetric, forward, reverse");
 }

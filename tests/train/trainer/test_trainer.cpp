@@ -300,6 +300,17 @@ TEST_CASE("groups, decay and frozen parameters") {
       CHECK((difference(start[i].second, end[i].second) == "") == still);
     }
   }
+  SUBCASE("frozen parameters have no gradient and no state") {
+    Settings s = small_settings(text);
+    s.emplace_back("optim.groups", "[{match = \"head.*\", freeze = true}]");
+    const Config config = make_config(s);
+    const auto task = make_task(task_request(config));
+    const auto model = make_task_model(config, *task);
+    for (const ParamGroup& group : make_param_groups(config, model->module()))
+      for (const Tensor& p : group.params) CHECK(p.name().rfind("head.", 0) != 0);
+    for (const nn::NamedParameter& p : model->module().named_parameters())
+      CHECK(p.tensor.requires_grad() == (p.name.rfind("head.", 0) != 0));
+  }
   SUBCASE("gradients are cut element by element before their norm is taken") {
     const Config config = small_config(text, {{"train.steps", "1"}, {"optim.optimizer", "sgd(lr=1)"}, {"optim.schedule", "constant"},
                                               {"optim.clip_value", "1e-4"}, {"optim.clip_norm", "0.0"}});

@@ -24,8 +24,10 @@ TEST_CASE("golden case files of other frameworks") {
   std::string table;
   for (const VerifySummary::Line& l : summary.kinds) {
     files[l.kind] = l.files;
-    table += fmt::format("\n  {:<20} {:>4} files, {:>4} pass, {:>5} tensors, largest error {:.2e}, relative {:.2e}, of what is allowed {:.2e}",
-                         l.kind, l.files, l.passed, l.tensors, l.max_abs, l.max_rel, l.of_tolerance);
+    table += fmt::format(
+        "\n  {:<20} {:>4} files, {:>4} pass, {:>5} tensors, largest error {:.2e}, relative {:.2e}, of what is allowed "
+        "{:.2e}",
+        l.kind, l.files, l.passed, l.tensors, l.max_abs, l.max_rel, l.of_tolerance);
   }
   MESSAGE(table);
   // None may get lost.
