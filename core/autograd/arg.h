@@ -21,8 +21,8 @@ class Arg {
   bool reusable() const {
     if (!rvalue_ || !thread_state().reuse_buffers) return false;
     const TensorImpl* t = tensor_->impl();
-    return t && t->use_count() == 1 && !t->meta && t->dense && t->storage->use_count() == 1 &&
-           t->storage->block()->use_count() == 1 && thread_state().observer == nullptr;
+    return t && t->use_count() == 1 && !t->meta && t->dense && t->storage->use_count() == 1 && t->storage->alone() &&
+           thread_state().observer == nullptr;
   }
 
  private:

@@ -19,15 +19,20 @@ struct AutogradMeta final : MetaBase {
   Edge history;                    // node and slot of a non-leaf; node null: leaf
   Tensor grad;                     // of a leaf
   Intrusive<GradCell> cell;        // of a watched non-leaf
-  std::vector<Hook> hooks;         // of a leaf
-  std::vector<std::pair<u64, std::function<void(const Tensor&)>>> post_hooks;  // of a leaf, after the commit
+  std::shared_ptr<HookList> hooks;       // of a leaf; null: none
+  std::shared_ptr<HookList> post_hooks;  // of a leaf, after the commit; what they return is ignored
   std::unique_ptr<ViewMeta> view;
   std::string name;
   // Where history was cut: an op without derivative (or detach) whose input required grad. Ops pass it on, so that
   // backward from a constant can say why there is nothing to do.
   const OpInfo* cut_by = nullptr;
   Loc cut_at;
+  bool hooked = false;             // listed in hooked_leaves()
 
+  AutogradMeta() = default;
+  ~AutogradMeta() override;
+  static void* operator new(size_t bytes) { return small_allocate(bytes); }
+  static void operator delete(void* p, size_t bytes) { small_free(p, bytes); }
   std::string footer() const override;
 };
 
@@ -42,6 +47,11 @@ WAYMARK_API Edge edge_of(const Tensor& t);
 // place; and that of the base after `writer` changed a view: the old base with the view's value in its window.
 Edge replay_view(const Tensor& view);
 void rebase_view(const Intrusive<Node>& writer, const Tensor& view);
+// Gives `t` the history `edge`; what watch() and retain_grad() asked for moves along.
+WAYMARK_API void set_history(TensorImpl* t, Edge edge);
+// Leaves that have (or had) hooks, for inspect::live_graphs().
+WAYMARK_API void note_hooked(TensorImpl* leaf);
+WAYMARK_API std::vector<Tensor> hooked_leaves();
 // For names in messages: "output of exp #3", "encoder.fc.weight", "a leaf".
 WAYMARK_API std::string describe(const Tensor& t);
 WAYMARK_API void set_name(const Tensor& t, std::string name);

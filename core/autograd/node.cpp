@@ -8,7 +8,6 @@ namespace waymark {
 namespace {
 
 std::atomic<u64> next_seq{1};
-std::atomic<i64> live_nodes{0};
 
 // Nodes whose count reached zero on this thread, waiting for the outermost release.
 struct Graveyard {
@@ -25,10 +24,18 @@ Node::Node(const OpInfo& info, Loc at, size_t bytes)
       scope(thread_state().scope),
       loc(at),
       bytes_(bytes) {
-  live_nodes.fetch_add(1, std::memory_order_relaxed);
+  count(Count::nodes);
 }
-Node::~Node() { live_nodes.fetch_sub(1, std::memory_order_relaxed); }
-i64 Node::live() { return live_nodes.load(std::memory_order_relaxed); }
+Node::~Node() { count(Count::nodes, -1); }
+i64 Node::live() { return counted(Count::nodes); }
+u64 Node::made() { return next_seq.load(std::memory_order_relaxed) - 1; }
+
+std::vector<Node*> Node::all_living() {
+  std::vector<Node*> all;
+  each_tracked([](void* node, void* list) { static_cast<std::vector<Node*>*>(list)->push_back(static_cast<Node*>(node)); },
+               &all);
+  return all;
+}
 
 void Node::destroy(Node* node) {
   graveyard.nodes.push_back(node);
@@ -39,7 +46,7 @@ void Node::destroy(Node* node) {
     graveyard.nodes.pop_back();
     const size_t bytes = dead->bytes_;
     dead->~Node();  // releases edges, saved values, closure: each may push more nodes
-    small_free(dead, bytes);
+    tracked_free(dead, bytes);
   }
   graveyard.draining = false;
 }
@@ -49,6 +56,12 @@ std::string Node::label() const { return fmt::format("{} #{}", op->name, seq); }
 std::string Node::where() const {
   std::string out = loc ? fmt::format("{}:{}", loc.name(), loc.line) : "";
   if (scope) out += (out.empty() ? "in " : " in ") + scope_path(scope);
+  return out;
+}
+
+std::string Node::place() const {
+  std::string out = loc ? fmt::format("{}:{}", loc.name(), loc.line) : "";
+  if (scope) out += (out.empty() ? "" : ", ") + scope_path(scope);
   return out;
 }
 
@@ -63,10 +76,17 @@ SlotHooks& Node::hooks_of(u32 slot) {
   return hooks.back();
 }
 
+void Node::drop_watch(u32 slot) {
+  SlotHooks* h = find_hooks(slot);
+  if (!h) return;
+  h->cell = nullptr;
+  h->name.clear();
+}
+
 void Node::release() {
   for (Saved& s : saved) {
     s.data = nullptr;
-    s.fill = nullptr;
+    s.lazy = nullptr;
   }
   hooks.clear();
   released = true;
@@ -75,9 +95,11 @@ void Node::release() {
 void Node::version_error(const Saved& s) const {
   const TensorImpl& t = *s.data;
   const Writer& w = t.storage->last_writer();
-  std::string what = s.kind == SaveKind::output ? fmt::format("its output {}", s.index) : fmt::format("input {}", s.index);
+  std::string what = s.kind == SaveKind::output ? fmt::format("its output {}", s.index)
+                     : s.kind == SaveKind::input ? fmt::format("input {}", s.index)
+                                                 : "a value that it keeps";
   std::string maker = label(), maker_place = where();
-  const Node* from = s.kind == SaveKind::output ? this : edges[s.index].node.get();
+  const Node* from = s.kind == SaveKind::output ? this : s.kind == SaveKind::input ? edges[s.index].node.get() : nullptr;
   if (s.kind == SaveKind::output) {
     what += fmt::format(" ({} {})", t.shape, name_of(t.dtype));
   } else if (from) {
@@ -88,9 +110,8 @@ void Node::version_error(const Saved& s) const {
     maker.clear();
     what += fmt::format(" ({} {})", t.shape, name_of(t.dtype));
   }
-  std::string writer_place = w.loc ? fmt::format("{}:{}", w.loc.name(), w.loc.line) : "";
-  if (!w.scope.empty()) writer_place += (writer_place.empty() ? "in " : " in ") + std::string(w.scope);
-  const char* writer = w.op ? w.op : "an in-place op";
+  const std::string writer_place = w.place();
+  const char* const writer = w.name();
   std::string places;
   if (!maker.empty() && !maker_place.empty())
     places = fmt::format("{} at {}", from ? from->op->name : op->name, maker_place);
@@ -101,15 +122,15 @@ void Node::version_error(const Saved& s) const {
 
 Tensor Node::unpack(size_t i) {
   Saved& s = saved[i];
-  if (s.fill) {
-    s.data = s.fill();
-    s.fill = nullptr;
+  if (s.lazy) {
+    const Intrusive<Placeholder> lazy = s.lazy;
+    s.data = lazy->fill();
+    s.lazy = nullptr;
     s.version = s.data->storage->version();
   }
   if (!s.data) {
-    std::string place = loc ? fmt::format("{}:{}", loc.name(), loc.line) : "";
-    if (scope) place += (place.empty() ? "" : ", ") + scope_path(scope);
-    fail_at(loc, label() + (place.empty() ? "" : " (" + place + ")"),
+    const std::string known = place();
+    fail_at(loc, label() + (known.empty() ? "" : " (" + known + ")"),
             "its saved values were freed by the first backward; pass retain_graph = true there");
   }
   if (s.data->storage->version() != s.version) version_error(s);

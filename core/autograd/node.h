@@ -12,6 +12,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,30 +24,40 @@ namespace waymark {
 
 // Where the gradient of an input goes: to output `slot` of a node, to a leaf, or nowhere.
 struct Edge {
-  Intrusive<Node> node;
-  Intrusive<TensorImpl> leaf;
+  Intrusive<Node> node{};
+  Intrusive<TensorImpl> leaf{};
   u32 slot = 0;
+  bool integral = false;  // the input is i64 or b8: a rule that returns a gradient for it is wrong
   bool wanted() const { return node || leaf; }
 };
 
 enum class SaveKind : u8 { input, output, indices, bits, stats, shape, key };
 
+// Stands for a saved value that is not kept but can be had again (checkpointing, core/engine). Dropping the last
+// handle says that nobody will ask for the value.
+class Placeholder : public RefCounted {
+ public:
+  virtual ~Placeholder() = default;
+  static void destroy(Placeholder* p) { delete p; }
+  // Computes the value; called once.
+  virtual Intrusive<TensorImpl> fill() = 0;
+};
+
 struct Saved {
   SaveKind kind{};
-  u16 index = 0;               // which input or output
+  u32 index = 0;               // which input or output
   u32 version = 0;             // of the storage when it was saved
   i64 bytes = 0;
   Intrusive<TensorImpl> data{};  // alias without history; null for shape and key, after release, and while lazy
-  // Checkpoint placeholder: recomputes and returns `data`. Empty otherwise.
-  std::function<Intrusive<TensorImpl>()> fill{};
+  Intrusive<Placeholder> lazy{};
 };
 
 // Takes the values that Savers keep while it is set on a thread (checkpointing, core/engine). put() returns the
-// placeholder that the node keeps in place of the data.
+// placeholder that the node keeps in place of the data; null: the node keeps the data itself.
 class SaveSink {
  public:
   virtual ~SaveSink() = default;
-  virtual std::function<Intrusive<TensorImpl>()> put(const Tensor& t) = 0;
+  virtual Intrusive<Placeholder> put(const Tensor& t) = 0;
 };
 
 struct OutputMeta {
@@ -62,11 +73,12 @@ struct GradCell : RefCounted {
 using HookFunction = std::function<Tensor(const Tensor&)>;
 struct Hook {
   u64 id = 0;
-  HookFunction run;
+  std::shared_ptr<const HookFunction> run;  // shared with a run that walks over the list while it changes
 };
+using HookList = std::vector<Hook>;  // in order of registration
 struct SlotHooks {
   u32 slot = 0;
-  std::vector<Hook> hooks;      // in order of registration
+  std::shared_ptr<HookList> hooks;  // null: none. Handles refer to it weakly
   Intrusive<GradCell> cell;     // retain_grad; filled after the hooks
   std::string name;             // from watch()
 };
@@ -79,6 +91,10 @@ class WAYMARK_API Node : public RefCounted {
   Node& operator=(const Node&) = delete;
   static void destroy(Node* node);
   static i64 live();
+  // All living nodes, in no order. No other thread may record or free meanwhile.
+  static std::vector<Node*> all_living();
+  // How many nodes were made so far; sequence numbers are at most this.
+  static u64 made();
 
   // The rule: gradients of the outputs in, gradients of the inputs out. Called through run_rule() only.
   virtual Grads run(std::span<Tensor> g, const Need& need) = 0;
@@ -88,8 +104,13 @@ class WAYMARK_API Node : public RefCounted {
   // "net.cpp:41 in encoder.ffn", or as much of it as is known; empty if nothing is.
   std::string where() const;
 
+  // "net.cpp:41, encoder.ffn"
+  std::string place() const;
+
   SlotHooks& hooks_of(u32 slot);
   SlotHooks* find_hooks(u32 slot);
+  // Takes cell and name of a slot away from this node, for a tensor that gets another history.
+  void drop_watch(u32 slot);
   // The saved value i, after the version check, the "freed" check, and recomputation if it is a checkpoint's
   // placeholder. It carries history iff grad mode is on (create_graph).
   Tensor unpack(size_t i);

@@ -1,7 +1,20 @@
 #include "core/autograd/record.h"
 
+#include <mutex>
+#include <unordered_map>
+
 namespace waymark {
 namespace {
+
+// Leaves with hooks, by their metadata, whose destructor takes them out.
+struct HookedLeaves {
+  std::mutex mutex;
+  std::unordered_map<const AutogradMeta*, TensorImpl*> leaves;
+};
+HookedLeaves& hooked() {
+  static auto* const immortal = new HookedLeaves;
+  return *immortal;
+}
 
 bool is_stale_view(const Tensor& t) {
   const AutogradMeta* m = t.defined() ? meta_of(t) : nullptr;
@@ -9,10 +22,13 @@ bool is_stale_view(const Tensor& t) {
   const AutogradMeta* base = meta_of(m->view->base.get());
   return base && base->epoch != m->view->base_epoch;
 }
+
 bool needs_grad(const Tensor& t) {
   const AutogradMeta* m = t.defined() ? meta_of(t) : nullptr;
   return m && (m->requires_grad || m->history.node || is_stale_view(t));
 }
+
+std::string leaf_name(const AutogradMeta& m) { return m.name.empty() ? "" : fmt::format("\"{}\", ", m.name); }
 
 i64 bytes_of(const TensorImpl& t) { return t.numel * size_of(t.dtype); }
 
@@ -21,6 +37,42 @@ i64 bytes_of(const TensorImpl& t) { return t.numel * size_of(t.dtype); }
 AutogradMeta& ensure_meta(TensorImpl* impl) {
   if (!impl->meta) impl->meta = std::make_unique<AutogradMeta>();
   return *meta_of(impl);
+}
+
+AutogradMeta::~AutogradMeta() {
+  if (!hooked) return;
+  HookedLeaves& h = waymark::hooked();
+  const std::lock_guard lock(h.mutex);
+  h.leaves.erase(this);
+}
+
+void note_hooked(TensorImpl* leaf) {
+  AutogradMeta& m = ensure_meta(leaf);
+  if (m.hooked) return;
+  m.hooked = true;
+  HookedLeaves& h = hooked();
+  const std::lock_guard lock(h.mutex);
+  h.leaves.emplace(&m, leaf);
+}
+
+std::vector<Tensor> hooked_leaves() {
+  HookedLeaves& h = hooked();
+  const std::lock_guard lock(h.mutex);
+  std::vector<Tensor> all;
+  for (const auto& [meta, leaf] : h.leaves) all.emplace_back(Intrusive<TensorImpl>(leaf));
+  return all;
+}
+
+void set_history(TensorImpl* t, Edge edge) {
+  AutogradMeta& m = ensure_meta(t);
+  if (m.cell && edge.node) {
+    std::string name = m.name;
+    if (m.history.node) m.history.node->drop_watch(m.history.slot);
+    SlotHooks& now = edge.node->hooks_of(edge.slot);
+    now.cell = m.cell;
+    now.name = std::move(name);
+  }
+  m.history = std::move(edge);
 }
 
 Edge edge_of(const Tensor& t) {
@@ -60,11 +112,11 @@ void set_name(const Tensor& t, std::string name) { ensure_meta(t).name = std::mo
 void Attrs::operator()(std::string_view name, AttrValue value) { list_.emplace_back(name, std::move(value)); }
 
 SavedTensor Saver::keep(SaveKind kind, size_t index, const Tensor& t) {
-  Saved& saved = node_.saved.emplace_back(Saved{.kind = kind, .index = static_cast<u16>(index), .version = t.version(),
+  Saved& saved = node_.saved.emplace_back(Saved{.kind = kind, .index = static_cast<u32>(index), .version = t.version(),
                                                 .bytes = bytes_of(*t.impl())});
-  if (SaveSink* sink = thread_state().sink) [[unlikely]] saved.fill = sink->put(t);
+  if (SaveSink* sink = thread_state().sink) [[unlikely]] saved.lazy = sink->put(t);
   // A tensor that never had gradient data cannot gain a history that leads back here; others are kept as an alias.
-  else saved.data = Intrusive<TensorImpl>((t.impl()->meta || kind == SaveKind::output ? alias(t) : t).impl());
+  if (!saved.lazy) saved.data = Intrusive<TensorImpl>((t.impl()->meta || kind == SaveKind::output ? alias(t) : t).impl());
   return SavedTensor(static_cast<int>(node_.saved.size() - 1));
 }
 
@@ -79,7 +131,7 @@ SavedTensor Saver::output(size_t k, bool condition) {
 }
 
 Shape Saver::shape(size_t i) {
-  node_.saved.emplace_back(Saved{.kind = SaveKind::shape, .index = static_cast<u16>(i),
+  node_.saved.emplace_back(Saved{.kind = SaveKind::shape, .index = static_cast<u32>(i),
                                  .bytes = inputs_[i].dim() * i64{8}});
   return inputs_[i].shape();
 }
@@ -87,6 +139,7 @@ Shape Saver::shape(size_t i) {
 namespace detail {
 
 bool wants_node(const OpInfo& op, std::span<const Tensor> outputs, const Inputs& inputs) {
+  count(Count::ops);
   if (!grad_enabled() || !op.rule.differentiable()) return false;
   bool any = false, cut = false;
   for (size_t i = 0; i < inputs.size() && !any; ++i) {
@@ -108,6 +161,7 @@ bool wants_node(const OpInfo& op, std::span<const Tensor> outputs, const Inputs&
 }
 
 void note_cut(const OpInfo& op, const Tensor& output, const Inputs& inputs) {
+  if (!op.rule.differentiable()) count(Count::ops);
   if (!grad_enabled()) return;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].defined() || !meta_of(inputs[i])) continue;
@@ -128,7 +182,14 @@ void note_cut(const OpInfo& op, const Tensor& output, const Inputs& inputs) {
 }
 
 void link(Node& node, std::span<const Tensor> outputs, const Inputs& inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) node.edges.emplace_back(inputs[i].defined() ? edge_of(inputs[i]) : Edge{});
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) {
+      node.edges.emplace_back();
+      continue;
+    }
+    Edge& edge = node.edges.emplace_back(edge_of(inputs[i]));
+    edge.integral = !is_float(inputs[i].dtype());
+  }
   for (const Tensor& t : outputs) node.outputs.emplace_back(OutputMeta{t.shape(), t.dtype()});
 }
 
@@ -149,9 +210,7 @@ void rebase(const Intrusive<Node>& node, const Tensor& target) {
     rebase_view(node, target);
     m.view->base_epoch = ensure_meta(m.view->base.get()).epoch;
   }
-  // Hooks that keep a gradient follow the tensor to its new history.
-  m.history = Edge{node, nullptr, 0};
-  if (m.cell) node->hooks_of(0).cell = m.cell;
+  set_history(target.impl(), Edge{node, nullptr, 0});
   ++m.epoch;
 }
 
@@ -188,8 +247,8 @@ void check_inplace(std::string_view op, const Tensor& target, Inputs inputs) {
   if (!m) return;
   const AutogradMeta* base = m->view ? meta_of(m->view->base.get()) : nullptr;
   if (m->requires_grad || (base && base->requires_grad))
-    fail_at(inputs.loc(), op, "the target is {} leaf that requires grad ({}); change it inside NoGrad",
-            m->requires_grad ? "a" : "a view of a", m->requires_grad ? describe(target) : describe(Tensor(m->view->base)));
+    fail_at(inputs.loc(), op, "the target is {} leaf that requires grad ({}{}); change it inside NoGrad",
+            m->requires_grad ? "a" : "a view of a", leaf_name(m->requires_grad ? *m : *base), target.shape());
   bool differentiable = needs_grad(target) || (base && base->history.node);
   for (size_t i = 0; i < inputs.size(); ++i) differentiable |= needs_grad(inputs[i]);
   if (!m->view || !differentiable) return;

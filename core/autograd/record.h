@@ -97,7 +97,7 @@ WAYMARK_API void attach(const Intrusive<Node>& node, std::span<const Tensor> out
 template <class Factory>
 Intrusive<Node> make_node(const OpInfo& op, std::span<const Tensor> outputs, const Inputs& inputs, Factory&& factory) {
   using Rule = std::decay_t<std::invoke_result_t<Factory&, Saver&>>;
-  auto* node = new (small_allocate(sizeof(RuleNode<Rule>))) RuleNode<Rule>(op, inputs.loc());
+  auto* node = new (tracked_allocate(sizeof(RuleNode<Rule>))) RuleNode<Rule>(op, inputs.loc());
   Intrusive<Node> owner(node);
   link(*node, outputs, inputs);
   Saver saver(*node, inputs, outputs);

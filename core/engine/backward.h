@@ -6,7 +6,8 @@
 //
 // * The run lives on the caller's thread; rules and hooks are called there. It holds no lock between steps.
 // * Nodes run in descending order of their sequence numbers: each once, after all its consumers.
-// * Only finish() commits to .grad. A run that throws, or is dropped unfinished, changes no .grad.
+// * Only finish() commits to .grad. A run that throws, or is dropped unfinished, changes no .grad. A run that threw, or
+//   is finished, does nothing more.
 #pragma once
 
 #include <memory>
@@ -87,7 +88,8 @@ class WAYMARK_API BackwardRun {
   bool replaying() const;            // inside such a replay (hooks may ask)
   // Gradients of leaves and inputs so far, uncommitted.
   GradMap grads() const;
-  // The rest, then the commit to .grad. The map holds the same tensors.
+  // The rest, then the commit to .grad. The map holds what this run computed: where .grad was undefined, .grad itself;
+  // where it was added to, the summand. With create_graph the map's gradients have history, .grad has none.
   GradMap finish();
   // The rest without a commit: what grad() returns.
   GradMap finish_without_commit();
@@ -101,18 +103,16 @@ class WAYMARK_API BackwardRun {
 WAYMARK_API GradMap grad(const Tensor& root, const std::vector<Tensor>& inputs, RunOptions options = {});
 WAYMARK_API GradMap grad(const std::vector<Tensor>& roots, const std::vector<Tensor>& inputs, RunOptions options = {});
 
-// Removes the hook that register_hook made. A removal during a run takes effect from the next tensor.
+// Removes the hook that register_hook made. A removal during a run takes effect from the next tensor. The handle keeps
+// neither the tensor nor its graph alive.
 class WAYMARK_API HookHandle {
  public:
   HookHandle() = default;
-  HookHandle(Intrusive<Node> node, u32 slot, u64 id) : node_(std::move(node)), slot_(slot), id_(id) {}
-  HookHandle(Intrusive<TensorImpl> leaf, u64 id) : leaf_(std::move(leaf)), id_(id) {}
+  HookHandle(std::weak_ptr<HookList> list, u64 id) : list_(std::move(list)), id_(id) {}
   void remove();
 
  private:
-  Intrusive<Node> node_;
-  Intrusive<TensorImpl> leaf_;
-  u32 slot_ = 0;
+  std::weak_ptr<HookList> list_;
   u64 id_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/engine/backward.h"
+#include "core/engine/pointer_index.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/reduce.h"
 
@@ -35,27 +36,34 @@ class ModeOfRun {
 struct BackwardRun::State {
   struct NodeState {
     Intrusive<Node> node;
-    u32 first_slot;
+    u32 first_slot, first_edge;  // its outputs' slots; its entries in edge_slots
     bool wanted;
   };
   struct LeafState {
     Tensor leaf;
-    Slot slot;
+    u32 slot;
     bool wanted;
   };
-  struct Capture {
+  struct Capture {          // an input of grad() that is no leaf
     Tensor tensor;
     u32 slot;
     Tensor grad;
   };
+  struct Asked {            // an input that was asked for: where its gradient will be
+    Tensor tensor;
+    u32 leaf, capture;      // one of them, or neither: not reached
+  };
+  enum class Phase : u8 { running, ended, failed };
+  static constexpr u32 kNowhere = 0xFFFFFFFF;
 
   State(std::vector<Tensor> roots, RunOptions options);
   void check_roots();
   void find_nodes();
+  void find_inputs();
   void mark_wanted();
   void start();
-  bool leads_somewhere(const Edge& e);
-  Slot* slot_of(const Edge& e);           // null: nothing is wanted there
+  void check_alive() const;               // Error if the run failed
+  u32 slot_of(const Edge& e) const;       // kNowhere: not in this graph
 
   void deliver(Slot& slot, const Edge& to, Grad c, std::string_view op, size_t input);
   static Tensor to_dtype(Tensor t, DType dtype);
@@ -64,12 +72,15 @@ struct BackwardRun::State {
   void add_window(Slot& slot, const Shape& shape, DType dtype, const Grad& c);
 
   bool run_one(NodeCard* card);           // null: no card is made
+  bool run_next(NodeCard* card);
   void run_rule_of(NodeState& state, NodeCard* card);
-  void run_hooks(Slot& slot, std::vector<Hook>& hooks, std::string_view where, NodeCard* card);
-  [[noreturn]] static void rethrow_with_place(const Error& e, const Node& node);
+  void run_slot_hooks(Node& node, u32 k, Slot& slot, NodeCard* card);
+  void run_hooks(Slot& slot, const HookList& hooks, const std::string& where, NodeCard* card);
+  [[noreturn]] static void rethrow_with_place(const Error& e, const Node& node, std::string_view what);
   const Node* peek();
   void run_rest();
-  GradMap collect();
+  void check_all_arrived() const;
+  GradMap collect() const;
   GradMap commit();
   void release_all();
 
@@ -82,14 +93,17 @@ struct BackwardRun::State {
   RunOptions options;
   std::vector<Edge> root_edges;
   std::vector<NodeState> nodes;           // descending sequence numbers
-  std::unordered_map<const Node*, u32> index;
-  std::vector<Slot> slots;
+  PointerIndex node_index, leaf_index;    // of the walk: node numbers are places in `place`
+  std::vector<u32> place;                 // where a node stands in `nodes`
+  std::vector<u32> edge_slots;            // per edge of each node: the slot that it leads to, or kNowhere: not wanted
+  std::vector<Slot> slots;                // of the nodes' outputs, then of the leaves
   std::vector<LeafState> leaves;
-  std::unordered_map<const TensorImpl*, u32> leaf_index;
   std::vector<Capture> captures;
+  std::vector<Asked> asked;
   size_t at = 0, done = 0, total = 0;
   NodeCard last_card;
   bool has_card = false, replaying = false;
+  Phase phase = Phase::running;
   u64 stopped_at = 0;
 };
 

@@ -14,6 +14,13 @@ void need_grad(std::string_view op, const Tensor& t) {
   if (!in_graph(t)) fail(op, "the tensor ({}) does not require grad", t.shape());
 }
 
+HookHandle add_hook(std::shared_ptr<HookList>& list, HookFunction f) {
+  if (!list) list = std::make_shared<HookList>();
+  const u64 id = next_hook.fetch_add(1, std::memory_order_relaxed);
+  list->push_back({id, std::make_shared<const HookFunction>(std::move(f))});
+  return {list, id};
+}
+
 }  // namespace
 
 bool Tensor::requires_grad() const { return in_graph(*this); }
@@ -34,8 +41,7 @@ Tensor Tensor::grad() const {
   const AutogradMeta* m = meta_of(*this);
   if (!m) return {};
   if (m->cell) return m->cell->grad;
-  if (m->history.node)
-    fail("grad()", "this is {}, not a leaf; call watch(t) before backward", describe(*this));
+  if (!is_leaf()) fail("grad()", "this is {}, not a leaf; call watch(t) before backward", describe(*this));
   return m->grad;
 }
 
@@ -72,37 +78,28 @@ std::string Tensor::name() const {
 
 HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> f) const {
   need_grad("register_hook", *this);
-  const u64 id = next_hook.fetch_add(1);
+  if (!f) fail("register_hook", "the function is empty");
   const Edge e = edge_of(*this);
-  if (e.leaf) {
-    ensure_meta(*this).hooks.push_back({id, std::move(f)});
-    return {Intrusive<TensorImpl>(impl()), id};
-  }
-  e.node->hooks_of(e.slot).hooks.push_back({id, std::move(f)});
-  return {e.node, e.slot, id};
+  if (e.node) return add_hook(e.node->hooks_of(e.slot).hooks, std::move(f));
+  note_hooked(impl());
+  return add_hook(ensure_meta(*this).hooks, std::move(f));
 }
 
 HookHandle Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> f) const {
   need_grad("register_post_accumulate_grad_hook", *this);
+  if (!f) fail("register_post_accumulate_grad_hook", "the function is empty");
   if (!is_leaf()) fail("register_post_accumulate_grad_hook", "this is {}, not a leaf", describe(*this));
-  const u64 id = next_hook.fetch_add(1);
-  ensure_meta(*this).post_hooks.emplace_back(id, std::move(f));
-  return {Intrusive<TensorImpl>(impl()), id};
+  note_hooked(impl());
+  return add_hook(ensure_meta(*this).post_hooks, [f = std::move(f)](const Tensor& leaf) {
+    f(leaf);
+    return Tensor();
+  });
 }
 
+// The entry goes; a run that is at this tensor holds the function itself and calls it once more.
 void HookHandle::remove() {
-  const auto drop = [&](std::vector<Hook>& hooks) {
-    for (Hook& h : hooks)
-      if (h.id == id_) h.run = nullptr;  // a run may be walking over the list: the entry stays
-  };
-  if (node_) {
-    if (SlotHooks* h = node_->find_hooks(slot_)) drop(h->hooks);
-  } else if (leaf_) {
-    AutogradMeta& m = ensure_meta(leaf_.get());
-    drop(m.hooks);
-    for (auto& [id, hook] : m.post_hooks)
-      if (id == id_) hook = nullptr;
-  }
+  if (const auto list = list_.lock()) std::erase_if(*list, [&](const Hook& h) { return h.id == id_; });
+  list_.reset();
 }
 
 GradMap Tensor::backward() const { return backward(RunOptions{}); }

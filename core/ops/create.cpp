@@ -310,7 +310,7 @@ Tensor from_blob(void* data, const Shape& shape, const Shape& strides, DType t, 
   Intrusive<Block> block = Block::borrow(first, bytes, release, context.get());
   static_cast<void>(context.release());
   Intrusive<Storage> storage = Storage::part_of(std::move(block), 0, bytes);
-  return Tensor(Intrusive<TensorImpl>(new (small_allocate(sizeof(TensorImpl))) TensorImpl(std::move(storage), t, shape, strides, -low)));
+  return Tensor(Intrusive<TensorImpl>(new TensorImpl(std::move(storage), t, shape, strides, -low)));
 }
 
 }  // namespace waymark

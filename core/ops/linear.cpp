@@ -112,16 +112,15 @@ i64 place_in_block(const Tensor& t) { return (t.raw() - t.impl()->storage->block
 // The weights as one (Σ out, in) matrix if they lie one behind the other in one block; undefined otherwise.
 Tensor one_matrix(const std::vector<Tensor>& weights) {
   const Tensor& first = weights[0];
-  const Intrusive<Block>& block = first.impl()->storage->block();
   i64 rows = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
     const Tensor& w = weights[i];
-    if (!w.is_contiguous() || w.numel() == 0 || !(w.impl()->storage->block() == block)) return {};
+    if (!w.is_contiguous() || w.numel() == 0 || !w.impl()->storage->shares_memory(*first.impl()->storage)) return {};
     if (i && w.raw() != weights[i - 1].raw() + weights[i - 1].nbytes()) return {};
     rows += w.shape()[0];
   }
   const i64 in = first.shape()[1];
-  return tensor_in_block(block, first.dtype(), {rows, in}, {in, 1}, place_in_block(first));
+  return tensor_in_block(first.impl()->storage->block(), first.dtype(), {rows, in}, {in, 1}, place_in_block(first));
 }
 
 // Column windows of a row-major (M, Σ widths) buffer, each of shape `lead` + [width], each with its own storage.

@@ -90,9 +90,8 @@ Edge replay_view(const Tensor& view) {
   const Tensor base(m.view->base);
   const Tensor fresh = as_strided(base, view.shape(), view.strides(), view.offset());
   const AutogradMeta* made = meta_of(fresh);
-  m.history = made ? made->history : Edge{};
+  set_history(view.impl(), made ? made->history : Edge{});
   m.view->base_epoch = ensure_meta(base).epoch;
-  if (m.cell && m.history.node) m.history.node->hooks_of(m.history.slot).cell = m.cell;
   return m.history.node ? m.history : Edge{};
 }
 
@@ -104,10 +103,8 @@ void rebase_view(const Intrusive<Node>& writer, const Tensor& view) {
   const std::span<const Tensor> outputs(&base, 1);
   const Intrusive<Node> node = detail::make_node(kWriteWindow, outputs, {Arg(old, writer->loc), Arg(part, writer->loc)},
                                                  write_rule(whole, window_of_base));
-  AutogradMeta& m = ensure_meta(base);
-  m.history = Edge{node, nullptr, 0};
-  if (m.cell) node->hooks_of(0).cell = m.cell;
-  ++m.epoch;
+  set_history(base.impl(), Edge{node, nullptr, 0});
+  ++ensure_meta(base).epoch;
 }
 
 }  // namespace waymark

@@ -1,37 +1,21 @@
 #include "core/parallel/parallel.h"
 
-#include <sched.h>
-
-#include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <cstdio>
-#include <exception>
-#include <thread>
+#include <cstdlib>
+#include <string_view>
 
+#include "core/parallel/backend.h"
 #include "core/tensor/error.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
 
-#if !defined(WAYMARK_BACKEND_THREADS) && !defined(WAYMARK_BACKEND_SERIAL)
-#define WAYMARK_BACKEND_TBB 1
-#endif
-
-#if defined(WAYMARK_BACKEND_TBB)
-#include <tbb/blocked_range.h>
-#include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-#elif defined(WAYMARK_BACKEND_THREADS)
-#include <condition_variable>
-#include <mutex>
-#include <vector>
-#endif
-
 namespace waymark {
-namespace {
+
+using namespace parallel;
+
+namespace parallel {
 
 u32 read_mxcsr() {
 #if defined(__x86_64__)
@@ -46,105 +30,58 @@ void write_mxcsr([[maybe_unused]] u32 v) {
 #endif
 }
 
-// Cores that this process may use: affinity mask, cut by the cgroup's quota.
-int usable_cores() {
-  int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) cores = std::max(1, std::min(cores, CPU_COUNT(&set)));
-  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
-    double quota = 0, period = 0;
-    if (std::fscanf(f, "%lf %lf", &quota, &period) == 2 && quota > 0 && period > 0)
-      cores = std::min(cores, std::max(1, static_cast<int>(std::ceil(quota / period))));
-    std::fclose(f);
-  }
-  return cores;
+namespace {
+constinit thread_local bool inside_region = false;
 }
+InRegion::InRegion(u32 mxcsr) : before_(inside_region), mxcsr_(read_mxcsr()) {
+  inside_region = true;
+  if (mxcsr != mxcsr_) write_mxcsr(mxcsr);
+}
+InRegion::~InRegion() {
+  inside_region = before_;
+  if (read_mxcsr() != mxcsr_) write_mxcsr(mxcsr_);
+}
+bool InRegion::here() { return inside_region; }
+
+}  // namespace parallel
+
+namespace {
 
 constexpr int kMaxThreads = 1024;
 std::atomic<int> threads{0};
 std::atomic<i64> regions{0};
-thread_local bool inside_region = false;
 
-struct RegionFlag {
-  RegionFlag() : before(inside_region) { inside_region = true; }
-  ~RegionFlag() { inside_region = before; }
-  bool before;
-};
-
+const Backend& backend_named(std::string_view name) {
 #if defined(WAYMARK_BACKEND_TBB)
-
-constexpr const char* kBackend = "tbb";
-tbb::task_arena& arena() {
-  // TBB allows no more workers than cores unless told; more threads than cores are legal here (tests use them).
-  [[maybe_unused]] static auto* const allowed =
-      new tbb::global_control(tbb::global_control::max_allowed_parallelism, kMaxThreads);
-  static auto* const immortal = new tbb::task_arena(num_threads());
-  return *immortal;
-}
-void resize_backend(int n) {
-  arena().terminate();
-  arena().initialize(n);
-}
-void dispatch(i64 chunks, const detail::ChunkBody& body) {
-  const u32 mxcsr = read_mxcsr();
-  arena().execute([&] {
-    // Isolated: a thread that waits here must not steal an unrelated outer task.
-    tbb::this_task_arena::isolate([&] {
-      tbb::parallel_for(tbb::blocked_range<i64>(0, chunks), [&](const tbb::blocked_range<i64>& r) {
-        const RegionFlag flag;
-        const u32 before = read_mxcsr();
-        write_mxcsr(mxcsr);
-        struct Restore { u32 v; ~Restore() { write_mxcsr(v); } } restore{before};
-        for (i64 c = r.begin(); c < r.end(); ++c) body(c);
-      });
-    });
-  });
-}
-
-#elif defined(WAYMARK_BACKEND_THREADS)
-
-constexpr const char* kBackend = "threads";
-void resize_backend(int) {}
-// One fresh set of threads per region: simple enough for ThreadSanitizer to follow every hand-over.
-void dispatch(i64 chunks, const detail::ChunkBody& body) {
-  const u32 mxcsr = read_mxcsr();
-  std::atomic<i64> next{0};
-  std::atomic<bool> stop{false};
-  std::mutex mutex;
-  std::exception_ptr error;
-  const auto work = [&] {
-    const RegionFlag flag;
-    const u32 before = read_mxcsr();
-    write_mxcsr(mxcsr);
-    for (i64 c = next++; c < chunks && !stop; c = next++) {
-      try {
-        body(c);
-      } catch (...) {
-        std::lock_guard lock(mutex);
-        if (!error) error = std::current_exception();
-        stop = true;
-      }
-    }
-    write_mxcsr(before);
-  };
-  std::vector<std::thread> pool;
-  const i64 helpers = std::min<i64>(num_threads(), chunks) - 1;
-  for (i64 i = 0; i < helpers; ++i) pool.emplace_back(work);
-  work();
-  for (std::thread& t : pool) t.join();
-  if (error) std::rethrow_exception(error);
-}
-
-#else
-
-constexpr const char* kBackend = "serial";
-void resize_backend(int) {}
-void dispatch(i64 chunks, const detail::ChunkBody& body) {
-  const RegionFlag flag;
-  for (i64 c = 0; c < chunks; ++c) body(c);
-}
-
+  if (name == kTbb.name) return kTbb;
 #endif
+  if (name == kThreads.name) return kThreads;
+  if (name == kSerial.name) return kSerial;
+  fail("parallel", "there is no backend \"{}\" in this build; expected {}threads or serial", name,
+#if defined(WAYMARK_BACKEND_TBB)
+       "tbb, "
+#else
+       ""
+#endif
+  );
+}
+
+std::atomic<const Backend*> chosen{nullptr};
+const Backend& backend() {
+  const Backend* b = chosen.load(std::memory_order_acquire);
+  if (!b) [[unlikely]] {
+#if defined(WAYMARK_BACKEND_TBB)
+    b = &kTbb;
+#elif defined(WAYMARK_BACKEND_SERIAL)
+    b = &kSerial;
+#else
+    b = &kThreads;
+#endif
+    if (const char* name = std::getenv("WAYMARK_BACKEND"); name && *name) b = &backend_named(name);
+    chosen.store(b, std::memory_order_release);
+  }
+  return *b;
+}
 
 }  // namespace
 
@@ -162,21 +99,21 @@ void set_num_threads(int n) {
   if (n < 1 || n > kMaxThreads) fail("set_num_threads", "{} threads: 1 to {} are allowed", n, kMaxThreads);
   if (n == num_threads()) return;
   threads.store(n);
-  resize_backend(n);
+  backend().resize(n);
 }
 
-const char* parallel_backend() { return kBackend; }
+const char* parallel_backend() { return backend().name; }
 i64 parallel_regions() { return regions.load(std::memory_order_relaxed); }
 
 namespace detail {
 
-void run_chunks(i64 chunks, const ChunkBody& body) {
-  if (inside_region || num_threads() == 1) {
+void run_chunks(i64 chunks, const ChunkBody& body, bool even) {
+  if (InRegion::here() || num_threads() == 1) {
     for (i64 c = 0; c < chunks; ++c) body(c);
     return;
   }
   regions.fetch_add(1, std::memory_order_relaxed);
-  dispatch(chunks, body);
+  backend().dispatch(chunks, body, even);
 }
 
 }  // namespace detail
@@ -190,5 +127,15 @@ DenormalGuard::DenormalGuard(bool on) : before_(read_mxcsr()) {
   write_mxcsr(on ? before_ | bits : before_ & ~bits);
 }
 DenormalGuard::~DenormalGuard() { write_mxcsr(before_); }
+bool denormals_flushed() { return (read_mxcsr() & kFlushToZero) != 0; }
 
+namespace testing {
+
+void set_parallel_backend(const char* name) {
+  const Backend& b = backend_named(name);
+  chosen.store(&b, std::memory_order_release);
+  b.resize(num_threads());
+}
+
+}  // namespace testing
 }  // namespace waymark

@@ -1,18 +1,20 @@
 #include "core/tensor/allocator.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "core/tensor/error.h"
+#include "core/tensor/poison.h"
 
 namespace waymark {
 namespace {
@@ -35,28 +37,37 @@ i64 class_bytes(int c) {
   return (i64{1} << log) + (step + 1) * (i64{1} << (log - 2));
 }
 
+// A number of bytes from the environment; one that cannot be read is named and ignored.
 i64 env_bytes(const char* name, i64 fallback) {
   const char* text = std::getenv(name);
   if (!text || !*text) return fallback;
   char* end = nullptr;
   const double v = std::strtod(text, &end);
   const double unit = *end == 'K' ? 0x1p10 : *end == 'M' ? 0x1p20 : *end == 'G' ? 0x1p30 : 1;
-  return v >= 0 && v * unit < 0x1p62 ? static_cast<i64>(v * unit) : fallback;
+  if (end != text && v >= 0 && v * unit < 0x1p62 && (*end == 0 || (unit > 1 && end[1] == 0))) return static_cast<i64>(v * unit);
+  fmt::print(stderr, "waymark: {}={} is ignored: expected bytes, or a number with K, M or G behind it\n", name, text);
+  return fallback;
 }
 
+struct Front;
 struct Cache {
   std::mutex mutex;
   std::array<std::vector<std::byte*>, kClasses> free;
+  // Of bytes_live, what lies in the threads' fronts belongs to bytes_cached.
   MemoryCounters counters;
+  std::vector<Front*> fronts;
   i64 cache_limit = env_bytes("WAYMARK_CACHE_LIMIT", sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 4);
   i64 memory_limit = env_bytes("WAYMARK_MEMORY_LIMIT", INT64_MAX);
   i64 fail_after = -1;
   bool poison = false;
 
   void flush() {
-    for (auto& list : free) {
-      for (std::byte* p : list) std::free(p);
-      list.clear();
+    for (size_t c = 0; c < free.size(); ++c) {
+      for (std::byte* p : free[c]) {
+        unpoison_memory(p, static_cast<size_t>(class_bytes(static_cast<int>(c))));
+        std::free(p);
+      }
+      free[c].clear();
     }
     counters.bytes_cached = 0;
   }
@@ -65,6 +76,21 @@ Cache& cache() {
   static Cache* const immortal = new Cache;
   return *immortal;
 }
+// A test counts or poisons: every block then goes through the cache.
+std::atomic<bool> seams{false};
+
+// Free blocks of up to 1 KiB of one thread.
+struct FreeBlock { FreeBlock* next; };
+struct Front {
+  std::array<FreeBlock*, kLinear> lists{};
+  std::array<u32, kLinear> counts{};
+  std::atomic<i64> bytes{0};  // written by its thread alone
+  bool registered = false, ended = false;
+  void add(i64 by) { bytes.store(bytes.load(std::memory_order_relaxed) + by, std::memory_order_relaxed); }
+};
+constinit thread_local Front front;
+// At most 4 KiB a class.
+u32 most_in_front(int c) { return static_cast<u32>(std::clamp<i64>(4096 / class_bytes(c), 4, 32)); }
 
 std::string readable(i64 bytes) {
   if (bytes < 10240) return fmt::format("{} B", bytes);
@@ -75,186 +101,246 @@ std::string readable(i64 bytes) {
   return fmt::format("{:.1f} {}", v, unit[i]);
 }
 
-std::byte* take(i64 bytes, int c) {
-  Cache& k = cache();
-  std::lock_guard lock(k.mutex);
-  if (k.fail_after >= 0 && k.fail_after-- == 0) fail("empty", "cannot get {} (failing allocator of a test)", readable(bytes));
-  const i64 size = class_bytes(c);
-  if (k.counters.bytes_live + size > k.memory_limit)
-    fail("empty", "cannot get {} (live {}, limit {})", readable(bytes), readable(k.counters.bytes_live),
-         readable(k.memory_limit));
-  std::byte* p = nullptr;
+i64 front_bytes(const Cache& k) {
+  i64 sum = 0;
+  for (const Front* f : k.fronts) sum += f->bytes.load(std::memory_order_relaxed);
+  return sum;
+}
+
+// A block from the cache; null if there is none. Under the lock.
+std::byte* cached(Cache& k, int c) {
   auto& list = k.free[static_cast<size_t>(c)];
-  if (!list.empty()) {
-    p = list.back();
-    list.pop_back();
-    k.counters.bytes_cached -= size;
-  } else {
+  if (list.empty()) return nullptr;
+  std::byte* p = list.back();
+  list.pop_back();
+  k.counters.bytes_cached -= class_bytes(c);
+  k.counters.bytes_live += class_bytes(c);
+  return p;
+}
+void keep_or_free(Cache& k, std::byte* p, int c) noexcept {
+  const i64 size = class_bytes(c);
+  k.counters.bytes_live -= size;
+  if (k.counters.bytes_cached + size <= k.cache_limit) {
+    try {
+      k.free[static_cast<size_t>(c)].push_back(p);
+      poison_memory(p, static_cast<size_t>(size));
+      k.counters.bytes_cached += size;
+      return;
+    } catch (const std::bad_alloc&) {  // no room for the list itself
+    }
+  }
+  unpoison_memory(p, static_cast<size_t>(size));
+  std::free(p);
+}
+
+// Under the lock.
+std::byte* take(Cache& k, i64 bytes, int c) {
+  const i64 size = class_bytes(c);
+  if (k.fail_after >= 0 && k.fail_after-- == 0) {
+    seams = k.poison;
+    throw OutOfMemory(readable(bytes), "failing allocator of a test");
+  }
+  const i64 live = k.counters.bytes_live - front_bytes(k);
+  if (size > k.memory_limit - live)
+    throw OutOfMemory(readable(bytes), fmt::format("live {}, limit {}", readable(live), readable(k.memory_limit)));
+  std::byte* p = cached(k, c);
+  if (!p) {
+    if (k.counters.bytes_cached > k.memory_limit - live - size) k.flush();
+    const auto system = [&] { return static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<size_t>(size))); };
     ++k.counters.allocations;
-    p = static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<size_t>(size)));
+    p = system();
     if (!p) {
       k.flush();
-      p = static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<size_t>(size)));
+      p = system();
     }
-    if (!p) fail("empty", "cannot get {} (live {}; the system has no more)", readable(bytes), readable(k.counters.bytes_live));
+    if (!p) throw OutOfMemory(readable(bytes), fmt::format("live {}; the system has no more", readable(live)));
+    k.counters.bytes_live += size;
   }
-  k.counters.bytes_live += size;
-  k.counters.bytes_peak = std::max(k.counters.bytes_peak, k.counters.bytes_live);
+  k.counters.bytes_peak =
+      std::max(k.counters.bytes_peak, k.counters.bytes_live - front.bytes.load(std::memory_order_relaxed));
+  unpoison_memory(p, static_cast<size_t>(size));
   if (k.poison) std::memset(p, 0xFF, static_cast<size_t>(size));  // all-ones words: NaN in f32 and f64
   return p;
 }
 
-void give(std::byte* p, int c) {
+// Moves blocks of a class back until `left` are in the front. Under the lock.
+void drain_front(Cache& k, int c, u32 left) {
+  const auto i = static_cast<size_t>(c);
+  while (front.counts[i] > left) {
+    FreeBlock* block = front.lists[i];
+    front.lists[i] = block->next;
+    --front.counts[i];
+    front.add(-class_bytes(c));
+    keep_or_free(k, reinterpret_cast<std::byte*>(block), c);
+  }
+}
+
+// Ties the front to the cache; its destructor empties it when the thread ends.
+struct Registration {
+  Registration() {
+    Cache& k = cache();
+    const std::lock_guard lock(k.mutex);
+    k.fronts.push_back(&front);
+    front.registered = true;
+  }
+  ~Registration() {
+    Cache& k = cache();
+    const std::lock_guard lock(k.mutex);
+    for (int c = 0; c < kLinear; ++c) drain_front(k, c, 0);
+    std::erase(k.fronts, &front);
+    front.registered = false;
+    front.ended = true;
+  }
+};
+
+void into_front(std::byte* p, int c) {
+  const auto i = static_cast<size_t>(c);
+  auto* block = reinterpret_cast<FreeBlock*>(p);
+  unpoison_memory(p, sizeof(FreeBlock));
+  poison_memory(block + 1, static_cast<size_t>(class_bytes(c)) - sizeof(FreeBlock));
+  block->next = front.lists[i];
+  front.lists[i] = block;
+  ++front.counts[i];
+  front.add(class_bytes(c));
+}
+
+// The front has no block of the class: one is returned, and as many cached ones as are there fill the front by half.
+std::byte* refill_front(i64 bytes, int c) {
   Cache& k = cache();
-  std::lock_guard lock(k.mutex);
-  const i64 size = class_bytes(c);
-  k.counters.bytes_live -= size;
-  if (k.poison) std::memset(p, 0x5A, static_cast<size_t>(size));
-  if (k.counters.bytes_cached + size > k.cache_limit) {
-    std::free(p);
-    return;
+  if (!front.registered && !front.ended) {
+    thread_local const Registration registration;
+    static_cast<void>(registration);
   }
-  k.free[static_cast<size_t>(c)].push_back(p);
-  k.counters.bytes_cached += size;
+  const std::lock_guard lock(k.mutex);
+  std::byte* p = take(k, bytes, c);
+  if (front.registered)
+    while (front.counts[static_cast<size_t>(c)] < most_in_front(c) / 2) {
+      std::byte* more = cached(k, c);
+      if (!more) break;
+      into_front(more, c);
+    }
+  return p;
 }
 
-// Slabs of small objects: one free list per multiple of 32 bytes, refilled from chunks that are never given back.
-constexpr size_t kSmallStep = 32, kSmallClasses = 32, kSmallLimit = kSmallStep * kSmallClasses;
-
-struct FreeCell { FreeCell* next; };
-struct Orphans {
-  std::mutex mutex;
-  std::array<FreeCell*, kSmallClasses> lists{};
-};
-Orphans& orphans() {
-  static Orphans* const immortal = new Orphans;
-  return *immortal;
-}
-struct Slabs {
-  std::array<FreeCell*, kSmallClasses> lists{};
-  ~Slabs();
-};
-thread_local bool slabs_gone = false;  // objects freed later than this thread's lists go to the orphans
-thread_local Slabs slabs;
-
-void adopt_into(std::array<FreeCell*, kSmallClasses>& target, size_t c, FreeCell* list) {
-  while (list) {
-    FreeCell* next = list->next;
-    list->next = target[c];
-    target[c] = list;
-    list = next;
-  }
-}
-Slabs::~Slabs() {
-  slabs_gone = true;
-  Orphans& o = orphans();
-  std::lock_guard lock(o.mutex);
-  for (size_t c = 0; c < kSmallClasses; ++c) adopt_into(o.lists, c, lists[c]);
-}
-
-FreeCell* refill(size_t c) {
-  {
-    Orphans& o = orphans();
-    std::lock_guard lock(o.mutex);
-    if (o.lists[c]) return std::exchange(o.lists[c], nullptr);
-  }
-  const size_t size = (c + 1) * kSmallStep, count = std::max<size_t>(16384 / size, 8);
-  auto* chunk = static_cast<std::byte*>(std::aligned_alloc(64, (size * count + 63) / 64 * 64));
-  if (!chunk) throw std::bad_alloc();
-  FreeCell* list = nullptr;
-  for (size_t i = count; i-- > 0;) {
-    auto* cell = reinterpret_cast<FreeCell*>(chunk + i * size);
-    cell->next = list;
-    list = cell;
-  }
-  return list;
+// AddressSanitizer: only the bytes that were asked for may be touched.
+Memory handed_out(std::byte* p, i64 bytes, int c) {
+  unpoison_memory(p, static_cast<size_t>(class_bytes(c)));
+  poison_memory(p + bytes, static_cast<size_t>(class_bytes(c) - bytes));
+  return {p, c};
 }
 
 }  // namespace
 
-void* small_allocate(std::size_t bytes) {
-  if (bytes > kSmallLimit) return ::operator new(bytes);
-  const size_t c = (std::max<size_t>(bytes, 1) - 1) / kSmallStep;
-  if (slabs_gone) [[unlikely]] return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-  FreeCell*& list = slabs.lists[c];
-  if (!list) [[unlikely]] list = refill(c);
-  FreeCell* cell = list;
-  list = cell->next;
-  return cell;
-}
+OutOfMemory::OutOfMemory(std::string wanted_bytes, std::string reason)
+    : Error("empty", fmt::format("cannot get {} ({})", wanted_bytes, reason)),
+      wanted(std::move(wanted_bytes)),
+      why(std::move(reason)) {}
 
-void small_free(void* p, std::size_t bytes) noexcept {
-  if (bytes > kSmallLimit) return ::operator delete(p);
-  const size_t c = (std::max<size_t>(bytes, 1) - 1) / kSmallStep;
-  auto* cell = static_cast<FreeCell*>(p);
-  if (slabs_gone) [[unlikely]] {
-    Orphans& o = orphans();
-    std::lock_guard lock(o.mutex);
-    cell->next = o.lists[c];
-    o.lists[c] = cell;
-    return;
-  }
-  cell->next = slabs.lists[c];
-  slabs.lists[c] = cell;
-}
-
-Intrusive<Block> Block::allocate(i64 bytes) {
+Memory take_memory(i64 bytes) {
   const int c = class_of(bytes);
-  if (c >= kClasses) fail("empty", "cannot get {}", readable(bytes));
-  std::byte* data = take(bytes, c);
-  auto* block = new (small_allocate(sizeof(Block))) Block;
-  block->data_ = data;
-  block->bytes_ = bytes;
-  block->size_class_ = c;
-  return Intrusive<Block>(block);
+  if (c >= kClasses) throw OutOfMemory(readable(bytes), "more than any system has");
+  if (c < kLinear && !seams.load(std::memory_order_relaxed)) {
+    const auto i = static_cast<size_t>(c);
+    FreeBlock* block = front.lists[i];
+    if (!block) [[unlikely]] return handed_out(refill_front(bytes, c), bytes, c);
+    front.lists[i] = block->next;
+    --front.counts[i];
+    front.add(-class_bytes(c));
+    return handed_out(reinterpret_cast<std::byte*>(block), bytes, c);
+  }
+  Cache& k = cache();
+  const std::lock_guard lock(k.mutex);
+  return handed_out(take(k, bytes, c), bytes, c);
 }
+
+void give_memory(Memory m) noexcept {
+  const int c = m.size_class;
+  if (c < 0) return;
+  if (c < kLinear && front.registered && !seams.load(std::memory_order_relaxed)) {
+    into_front(m.data, c);
+    if (front.counts[static_cast<size_t>(c)] <= most_in_front(c)) return;
+    Cache& k = cache();
+    const std::lock_guard lock(k.mutex);
+    return drain_front(k, c, most_in_front(c) / 2);
+  }
+  Cache& k = cache();
+  const std::lock_guard lock(k.mutex);
+  unpoison_memory(m.data, static_cast<size_t>(class_bytes(c)));
+  if (k.poison) std::memset(m.data, 0x5A, static_cast<size_t>(class_bytes(c)));
+  keep_or_free(k, m.data, c);
+}
+
+Block* Block::of(Memory memory, i64 bytes) {
+  auto* block = new (small_allocate(sizeof(Block))) Block;
+  block->memory_ = memory;
+  block->bytes_ = bytes;
+  return block;
+}
+void Block::forget(Block* block) {
+  block->~Block();
+  small_free(block, sizeof(Block));
+}
+
+Intrusive<Block> Block::allocate(i64 bytes) { return Intrusive<Block>(of(take_memory(bytes), bytes)); }
 
 Intrusive<Block> Block::borrow(void* data, i64 bytes, void (*deleter)(void*), void* context) {
-  auto* block = new (small_allocate(sizeof(Block))) Block;
-  block->data_ = static_cast<std::byte*>(data);
-  block->bytes_ = bytes;
+  Block* block = of({static_cast<std::byte*>(data), -1}, bytes);
   block->deleter_ = deleter;
   block->context_ = context;
   return Intrusive<Block>(block);
 }
 
 void Block::destroy(Block* block) {
-  if (block->size_class_ >= 0) give(block->data_, block->size_class_);
-  else if (block->deleter_) block->deleter_(block->context_);
-  block->~Block();
-  small_free(block, sizeof(Block));
+  give_memory(block->memory_);
+  if (block->deleter_) block->deleter_(block->context_);
+  forget(block);
 }
 
 void release_cache() {
   Cache& k = cache();
-  std::lock_guard lock(k.mutex);
+  const std::lock_guard lock(k.mutex);
+  for (int c = 0; c < kLinear; ++c) drain_front(k, c, 0);
   k.flush();
 }
 
 MemoryCounters memory_counters() {
   Cache& k = cache();
-  std::lock_guard lock(k.mutex);
-  return k.counters;
+  const std::lock_guard lock(k.mutex);
+  MemoryCounters out = k.counters;
+  const i64 in_fronts = front_bytes(k);
+  out.bytes_live -= in_fronts;
+  out.bytes_cached += in_fronts;
+  out.bytes_peak = std::max(out.bytes_peak, out.bytes_live);
+  return out;
+}
+
+i64 set_memory_limit(i64 bytes) {
+  if (bytes < 0) fail("set_memory_limit", "{} bytes are negative", bytes);
+  Cache& k = cache();
+  const std::lock_guard lock(k.mutex);
+  return std::exchange(k.memory_limit, bytes);
 }
 
 void reset_peak() {
   Cache& k = cache();
-  std::lock_guard lock(k.mutex);
-  k.counters.bytes_peak = k.counters.bytes_live;
+  const std::lock_guard lock(k.mutex);
+  k.counters.bytes_peak = k.counters.bytes_live - front_bytes(k);
 }
 
 namespace testing {
 
 void fail_after(i64 allocations) {
   Cache& k = cache();
-  std::lock_guard lock(k.mutex);
+  const std::lock_guard lock(k.mutex);
   k.fail_after = allocations;
+  seams = k.fail_after >= 0 || k.poison;
 }
 
 void poison(bool on) {
   Cache& k = cache();
-  std::lock_guard lock(k.mutex);
+  const std::lock_guard lock(k.mutex);
   k.poison = on;
+  seams = k.fail_after >= 0 || k.poison;
 }
 
 }  // namespace testing

@@ -8,6 +8,12 @@ Error::Error(std::string op, const std::string& message, Loc loc)
       scope_(current_scope_path()),
       loc_(loc) {}
 
+Error::Error(const Error& error, const std::string& added, std::string scope, Loc loc)
+    : std::runtime_error(added.empty() ? error.what() : std::string(error.what()) + "\n  " + added),
+      op_(error.op_),
+      scope_(std::move(scope)),
+      loc_(loc) {}
+
 std::string_view& current_scope_path() {
   thread_local std::string_view path;
   return path;

@@ -18,6 +18,8 @@ class WAYMARK_API Error : public std::runtime_error {
  public:
   // what() is "<op>: <message>", or the message alone if `op` is empty.
   Error(std::string op, const std::string& message, Loc loc = {});
+  // The same error with a line added to its text (if not empty), as seen from an op at `loc` in `scope` (errors in backward).
+  Error(const Error& error, const std::string& added, std::string scope, Loc loc);
 
   const std::string& op() const { return op_; }
   // Module path ("encoder.layers.0.attention") that was active where the error was thrown; may be empty.

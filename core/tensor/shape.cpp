@@ -5,13 +5,13 @@
 
 namespace waymark {
 
-void Shape::assign(std::span<const i64> v) {
+void Shape::assign_far(std::span<const i64> v) {
   // v may alias this object's own elements only through operator=, which excludes self-assignment.
   resize(static_cast<int>(v.size()));
   std::copy(v.begin(), v.end(), data());
 }
 
-void Shape::resize(int axes, i64 value) {
+void Shape::resize_far(int axes, i64 value) {
   if (axes > kMaxAxes) fail("shape", "{} axes are more than the {} that are allowed", axes, kMaxAxes);
   if (axes > kInline && !more_) {
     more_ = std::make_unique<i64[]>(kMaxAxes);
@@ -30,10 +30,6 @@ void Shape::insert(int at, i64 v) {
 void Shape::erase(int at) {
   std::copy(begin() + at + 1, end(), begin() + at);
   --size_;
-}
-
-bool Shape::operator==(const Shape& other) const {
-  return size_ == other.size_ && std::equal(begin(), end(), other.begin());
 }
 
 std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ", ")); }

@@ -23,9 +23,9 @@ class WAYMARK_API Shape {
   Shape(std::span<const i64> v) { assign(v); }                                     // NOLINT: implicit on purpose
   Shape(const std::vector<i64>& v) : Shape(std::span<const i64>(v)) {}             // NOLINT
   explicit Shape(int axes, i64 value = 0) { resize(axes, value); }
-  Shape(const Shape& other) { assign(other); }
+  Shape(const Shape& other) { copy(other); }
   Shape(Shape&& other) noexcept = default;
-  Shape& operator=(const Shape& other) { if (this != &other) assign(other); return *this; }
+  Shape& operator=(const Shape& other) { if (this != &other) copy(other); return *this; }
   Shape& operator=(Shape&& other) noexcept = default;
 
   int size() const { return size_; }
@@ -45,11 +45,33 @@ class WAYMARK_API Shape {
   void push_back(i64 v) { resize(size_ + 1, v); }
   void insert(int at, i64 v);
   void erase(int at);
-  void resize(int axes, i64 value = 0);
-  bool operator==(const Shape& other) const;
+  void resize(int axes, i64 value = 0) {
+    if (axes > kInline || more_) [[unlikely]] return resize_far(axes, value);
+    for (int i = size_; i < axes; ++i) inline_[i] = value;
+    size_ = axes;
+  }
+  bool operator==(const Shape& other) const {
+    if (size_ != other.size_) return false;
+    const i64 *a = data(), *b = other.data();
+    for (int i = 0; i < size_; ++i)
+      if (a[i] != b[i]) return false;
+    return true;
+  }
 
  private:
-  void assign(std::span<const i64> v);
+  // Shapes are copied several times in every op: few axes, the common case, are a copy of fixed size.
+  void copy(const Shape& other) {
+    if (more_ || other.more_) [[unlikely]] return assign_far(other);
+    size_ = other.size_;
+    for (int i = 0; i < kInline; ++i) inline_[i] = other.inline_[i];
+  }
+  void assign(std::span<const i64> v) {
+    if (v.size() > kInline || more_) [[unlikely]] return assign_far(v);
+    size_ = static_cast<int>(v.size());
+    for (int i = 0; i < size_; ++i) inline_[i] = v[static_cast<size_t>(i)];
+  }
+  void assign_far(std::span<const i64> v);
+  void resize_far(int axes, i64 value);
   i64* data() { return more_ ? more_.get() : inline_; }
   const i64* data() const { return more_ ? more_.get() : inline_; }
 

@@ -9,7 +9,6 @@
 namespace waymark {
 namespace {
 
-std::atomic<i64> live_tensors{0};
 std::atomic<DType> default_float{kF32};
 
 // Smallest and largest element offset that a layout reaches; numel > 0.
@@ -34,14 +33,32 @@ TensorImpl::TensorImpl(Intrusive<Storage> s, DType t, Shape sh, Shape st, i64 of
   contiguous = layout.contiguous;
   dense = layout.dense;
   overlaps = layout.overlaps;
-  live_tensors.fetch_add(1, std::memory_order_relaxed);
+  count(Count::tensors);
 }
-void TensorImpl::destroy(TensorImpl* impl) {
-  impl->~TensorImpl();
-  live_tensors.fetch_sub(1, std::memory_order_relaxed);
-  small_free(impl, sizeof(TensorImpl));
+TensorImpl::TensorImpl(Intrusive<Storage> s, DType t, const Shape& sh, i64 n)
+    : storage(std::move(s)), shape(sh), numel(n), dtype(t), contiguous(true), dense(true) {
+  strides.resize(shape.size());
+  i64 step = 1;
+  for (int i = shape.size() - 1; i >= 0; --i) {
+    strides[i] = step;
+    step *= std::max<i64>(shape[i], 1);
+  }
+  count(Count::tensors);
 }
-i64 TensorImpl::live() { return live_tensors.load(std::memory_order_relaxed); }
+TensorImpl::TensorImpl(const TensorImpl& v)
+    : RefCounted(),
+      storage(v.storage),
+      shape(v.shape),
+      strides(v.strides),
+      offset(v.offset),
+      numel(v.numel),
+      dtype(v.dtype),
+      contiguous(v.contiguous),
+      dense(v.dense),
+      overlaps(v.overlaps) {
+  count(Count::tensors);
+}
+i64 TensorImpl::live() { return counted(Count::tensors); }
 
 std::vector<int> Dims::wrapped(std::string_view op, int axes) const {
   std::vector<int> out;
@@ -130,36 +147,32 @@ std::string position_text(const Shape& shape, i64 flat) {
 
 namespace {
 
-// Memory first: nothing else is made if there is none.
-Tensor allocated(const Shape& shape, const Shape& strides, DType dtype, i64 bytes) {
-  Intrusive<Storage> storage;
+// Fresh memory of a tensor; if there is none, the Error says for what.
+Intrusive<Storage> storage_for(i64 bytes, const Shape& shape, DType dtype) {
   try {
-    storage = Storage::allocate(bytes);
-  } catch (const Error& e) {  // the allocator knows bytes only
-    const std::string text = std::string(e.what()).substr(e.op().size() + 2);
-    const size_t end = std::min(text.find(" ("), text.size());
-    fail(e.op(), "{} for {} {}{}", text.substr(0, end), shape, name_of(dtype), text.substr(end));
+    return Storage::allocate(bytes);
+  } catch (const OutOfMemory& e) {
+    fail("empty", "cannot get {} for {} {} ({})", e.wanted, shape, name_of(dtype), e.why);
   }
-  return Tensor(Intrusive<TensorImpl>(new (small_allocate(sizeof(TensorImpl)))
-                                          TensorImpl(std::move(storage), dtype, shape, strides, 0)));
 }
 
 }  // namespace
 
 Tensor make_empty(const Shape& shape, DType dtype) {
-  const i64 bytes = checked_numel("empty", shape, size_of(dtype)) * size_of(dtype);
-  return allocated(shape, contiguous_strides(shape), dtype, bytes);
+  const i64 size = size_of(dtype), numel = checked_numel("empty", shape, size);
+  return Tensor(Intrusive<TensorImpl>(new TensorImpl(storage_for(numel * size, shape, dtype), dtype, shape, numel)));
 }
 
 Tensor make_empty_like(const Tensor& like, DType dtype) {
   if (like.is_contiguous() || !like.impl()->dense) return make_empty(like.shape(), dtype);
-  return allocated(like.shape(), like.strides(), dtype, like.numel() * size_of(dtype));
+  const i64 bytes = like.numel() * size_of(dtype);
+  return Tensor(Intrusive<TensorImpl>(
+      new TensorImpl(storage_for(bytes, like.shape(), dtype), dtype, like.shape(), like.strides(), 0)));
 }
 
 Tensor alias(const Tensor& t, const Shape& shape, const Shape& strides, i64 offset) {
   checked_numel("view", shape, size_of(t.dtype()));  // repeated elements count, too
-  auto* impl = new (small_allocate(sizeof(TensorImpl)))
-      TensorImpl(t.impl()->storage, t.dtype(), shape, strides, offset);
+  auto* impl = new TensorImpl(t.impl()->storage, t.dtype(), shape, strides, offset);
   Tensor out{Intrusive<TensorImpl>(impl)};
   if (impl->numel > 0) {
     const auto [lo, hi] = reach_of(shape, strides, offset);
@@ -179,14 +192,14 @@ Tensor tensor_in_block(const Intrusive<Block>& block, DType dtype, const Shape& 
   if (offset < 0 || (numel && low < 0) || used > block->bytes() / size - offset)
     fail("tensor_in_block", "{} with strides {} and offset {} does not fit into a block of {} bytes", shape, strides, offset,
          block->bytes());
-  return Tensor(Intrusive<TensorImpl>(new (small_allocate(sizeof(TensorImpl))) TensorImpl(
-      Storage::part_of(block, offset * size, used * size), dtype, shape, strides, 0)));
+  return Tensor(Intrusive<TensorImpl>(
+      new TensorImpl(Storage::part_of(block, offset * size, used * size), dtype, shape, strides, 0)));
 }
 
 Overlap overlap_of(const Tensor& a, const Tensor& b) {
   const TensorImpl &x = *a.impl(), &y = *b.impl();
   if (x.numel == 0 || y.numel == 0) return Overlap::none;
-  if (x.storage->block().get() != y.storage->block().get()) return Overlap::none;
+  if (!x.storage->shares_memory(*y.storage)) return Overlap::none;
   const auto range = [](const Tensor& t) {
     const auto [lo, hi] = reach_of(t.shape(), t.strides(), 0);
     const i64 size = size_of(t.dtype());

@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/tensor/count.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/error.h"
 #include "core/tensor/index.h"
@@ -49,7 +50,14 @@ struct MetaBase {
 class WAYMARK_API TensorImpl : public RefCounted {
  public:
   TensorImpl(Intrusive<Storage> storage, DType dtype, Shape shape, Shape strides, i64 offset);
-  static void destroy(TensorImpl* impl);
+  // All of a fresh storage, row-major; numel as checked_numel gave it.
+  TensorImpl(Intrusive<Storage> storage, DType dtype, const Shape& shape, i64 numel);
+  // The same view once more, without metadata.
+  explicit TensorImpl(const TensorImpl& view);
+  ~TensorImpl() { count(Count::tensors, -1); }
+  static void* operator new(size_t bytes) { return small_allocate(bytes); }
+  static void operator delete(void* p, size_t bytes) { small_free(p, bytes); }
+  static void destroy(TensorImpl* impl) { delete impl; }
   static i64 live();
 
   Intrusive<Storage> storage;
@@ -204,7 +212,7 @@ WAYMARK_API Tensor make_empty(const Shape& shape, DType dtype);
 WAYMARK_API Tensor make_empty_like(const Tensor& like, DType dtype);
 // Another view of the same storage, without history. Error if an element lies outside the storage.
 WAYMARK_API Tensor alias(const Tensor& t, const Shape& shape, const Shape& strides, i64 offset);
-inline Tensor alias(const Tensor& t) { return alias(t, t.shape(), t.strides(), t.offset()); }
+inline Tensor alias(const Tensor& t) { return Tensor(Intrusive<TensorImpl>(new TensorImpl(*t.impl()))); }
 // A tensor on a part of a shared block, with a Storage of its own: parameters that lie flat in memory, column windows of
 // one product. Changing one in place does not raise the version of another. offset: elements from the block's start.
 // Strides >= 0. Error if it does not fit.

@@ -29,8 +29,7 @@ TEST_CASE("copies of a tensor are the same tensor; views share storage and versi
 TEST_CASE("tensors carved from one block have a storage and a version each") {
   const Intrusive<Block> block = Block::allocate(1024);
   const auto part = [&](i64 offset) {
-    return Tensor(Intrusive<TensorImpl>(new (small_allocate(sizeof(TensorImpl)))
-                                            TensorImpl(Storage::part_of(block, offset, 64), kF32, {16}, {1}, 0)));
+    return Tensor(Intrusive<TensorImpl>(new TensorImpl(Storage::part_of(block, offset, 64), kF32, {16}, {1}, 0)));
   };
   const Tensor a = part(0), b = part(64);
   a.fill_(1);
