@@ -27,8 +27,21 @@ Tensor new_output(const Shape& shape, std::initializer_list<const Tensor*> opera
 bool gives_b8(kernels::Binary op) { return op >= kernels::Binary::eq && op <= kernels::Binary::logical_xor; }
 bool gives_b8(kernels::Unary op) { return op >= kernels::Unary::logical_not; }
 
+// The common case needs no plan: all of one shape and row-major. Operands of one element repeat.
+bool flat(const Tensor& t, const Shape& shape) { return t.is_contiguous() && (t.shape() == shape || t.numel() == 1); }
+i64 step_of(const Tensor& t, i64 n) { return t.numel() == n ? 1 : 0; }
+
 void run_unary(kernels::UnaryLoop loop, const Tensor& y, const Tensor& x, std::span<const double> p) {
-  if (y.numel() == 0) return;
+  const i64 n = y.numel();
+  if (n == 0) return;
+  if (y.is_contiguous() && flat(x, y.shape())) {
+    std::byte *const to = y.raw(), *const from = x.raw();
+    const i64 step = step_of(x, n), to_bytes = size_of(y.dtype()), from_bytes = step * size_of(x.dtype());
+    parallel_for(n, kGrain, [&](i64 begin, i64 end) {
+      loop(end - begin, to + begin * to_bytes, 1, from + begin * from_bytes, step, p.data());
+    });
+    return;
+  }
   const Shape sx = broadcast_strides(x, y.shape());
   const auto plan = kernels::make_loops<2>(y.shape(), {&y.strides(), &sx}, {y.raw(), x.raw()},
                                            {size_of(y.dtype()), size_of(x.dtype())});
@@ -38,7 +51,17 @@ void run_unary(kernels::UnaryLoop loop, const Tensor& y, const Tensor& x, std::s
 }
 
 void run_binary(kernels::BinaryLoop loop, const Tensor& y, const Tensor& a, const Tensor& b, const double* p = nullptr) {
-  if (y.numel() == 0) return;
+  const i64 n = y.numel();
+  if (n == 0) return;
+  if (y.is_contiguous() && flat(a, y.shape()) && flat(b, y.shape())) {
+    std::byte *const to = y.raw(), *const pa = a.raw(), *const pb = b.raw();
+    const i64 step_a = step_of(a, n), step_b = step_of(b, n), bytes = size_of(y.dtype());
+    const i64 bytes_a = step_a * size_of(a.dtype()), bytes_b = step_b * size_of(b.dtype());
+    parallel_for(n, kGrain, [&](i64 begin, i64 end) {
+      loop(end - begin, to + begin * bytes, 1, pa + begin * bytes_a, step_a, pb + begin * bytes_b, step_b, p);
+    });
+    return;
+  }
   const Shape sa = broadcast_strides(a, y.shape()), sb = broadcast_strides(b, y.shape());
   const auto plan = kernels::make_loops<3>(y.shape(), {&y.strides(), &sa, &sb}, {y.raw(), a.raw(), b.raw()},
                                            {size_of(y.dtype()), size_of(a.dtype()), size_of(b.dtype())});
@@ -54,13 +77,23 @@ template <class Loop> Loop need_loop(std::string_view op, Loop loop, DType t) {
 
 }  // namespace
 
+// t in this dtype: itself, without touching its count, or `made`.
+static const Tensor& cast(const Tensor& t, DType dtype, Tensor& made) {
+  if (t.dtype() == dtype) return t;
+  return made = cast_value(t, dtype);
+}
+
 void check_defined(std::string_view op, const Arg& a) {
   if (!a->defined()) fail_at(a.loc(), op, "an input is undefined (a default-constructed tensor, or a gradient that is not there)");
 }
 
 DType promote(const Tensor& a, const Tensor& b) {
-  const Tensor list[] = {a, b};
-  return promote(std::span<const Tensor>(list));
+  const DType x = a.dtype(), y = b.dtype();
+  if (x == y) return x;
+  if (category_of(x) != category_of(y)) return category_of(x) > category_of(y) ? x : y;
+  // f32 and f64: the one with axes decides, f64 if both or neither have some.
+  const bool x_axes = a.dim() > 0, y_axes = b.dim() > 0;
+  return x_axes == y_axes ? kF64 : x_axes ? x : y;
 }
 
 DType promote(const Tensor& a, const Scalar& b) {
@@ -102,7 +135,8 @@ Tensor unary_value(std::string_view op, kernels::Unary loop, const Arg& x, DType
   const auto fn = need_loop(op, kernels::unary_loop(loop, dtype), dtype);
   const DType result = gives_b8(loop) ? kB8 : dtype;
   const bool reuse = may_reuse && result == x->dtype() && x.reusable();
-  const Tensor in = cast_value(*x, dtype);
+  Tensor made;
+  const Tensor& in = cast(*x, dtype, made);
   Tensor out = reuse ? *x : make_empty_like(in, result);
   run_unary(fn, out, in, p);
   return out;
@@ -110,7 +144,7 @@ Tensor unary_value(std::string_view op, kernels::Unary loop, const Arg& x, DType
 
 Tensor binary_value(std::string_view op, kernels::Binary loop, const Arg& a, const Arg& b, DType dtype, bool may_reuse) {
   const auto fn = need_loop(op, kernels::binary_loop(loop, dtype), dtype);
-  const Shape shape = broadcast_shapes(op, a->shape(), b->shape());
+  const Shape shape = a->shape() == b->shape() ? a->shape() : broadcast_shapes(op, a->shape(), b->shape());
   const DType result = gives_b8(loop) ? kB8 : dtype;
   const auto takes = [&](const Arg& t) {
     return may_reuse && t->dtype() == result && t->shape() == shape && t.reusable();
@@ -118,10 +152,32 @@ Tensor binary_value(std::string_view op, kernels::Binary loop, const Arg& a, con
   Tensor out;
   if (takes(a)) out = *a;
   else if (takes(b)) out = *b;
-  const Tensor x = cast_value(*a, dtype), y = cast_value(*b, dtype);
+  Tensor cast_a, cast_b;
+  const Tensor &x = cast(*a, dtype, cast_a), &y = cast(*b, dtype, cast_b);
   if (!out.defined()) out = new_output(shape, {&x, &y}, result);
   run_binary(fn, out, x, y);
   return out;
+}
+
+// out = loop(x, b) or loop(b, x); out and x of one shape, x in the loop's dtype.
+static void run_with_scalar(kernels::BinaryLoop loop, const Tensor& out, const Tensor& x, const Scalar& b, bool scalar_first) {
+  const i64 count = out.numel();
+  if (count == 0) return;
+  ScalarCell cell(b, x.dtype());
+  const auto run = [&](i64 n, std::byte* to, i64 to_step, const std::byte* from, i64 step) {
+    if (scalar_first) loop(n, to, to_step, cell.bytes, 0, from, step, nullptr);
+    else loop(n, to, to_step, from, step, cell.bytes, 0, nullptr);
+  };
+  const i64 out_bytes = size_of(out.dtype()), x_bytes = size_of(x.dtype());
+  if (out.is_contiguous() && x.is_contiguous()) {
+    parallel_for(count, kGrain, [&](i64 begin, i64 end) {
+      run(end - begin, out.raw() + begin * out_bytes, 1, x.raw() + begin * x_bytes, 1);
+    });
+    return;
+  }
+  const auto plan = kernels::make_loops<2>(out.shape(), {&out.strides(), &x.strides()}, {out.raw(), x.raw()},
+                                           {out_bytes, x_bytes});
+  kernels::run_loops(plan, [&](i64 n, const auto& ptr, const auto& step) { run(n, ptr[0], step[0], ptr[1], step[1]); });
 }
 
 Tensor binary_value(std::string_view op, kernels::Binary loop, const Arg& a, const Scalar& b, DType dtype, bool may_reuse,
@@ -129,16 +185,10 @@ Tensor binary_value(std::string_view op, kernels::Binary loop, const Arg& a, con
   const auto fn = need_loop(op, kernels::binary_loop(loop, dtype), dtype);
   const DType result = gives_b8(loop) ? kB8 : dtype;
   const bool reuse = may_reuse && result == a->dtype() && a.reusable();
-  const Tensor x = cast_value(*a, dtype);
+  Tensor made;
+  const Tensor& x = cast(*a, dtype, made);
   Tensor out = reuse ? *a : make_empty_like(x, result);
-  if (out.numel() == 0) return out;
-  ScalarCell cell(b, dtype);
-  const auto plan = kernels::make_loops<2>(out.shape(), {&out.strides(), &x.strides()}, {out.raw(), x.raw()},
-                                           {size_of(result), size_of(dtype)});
-  kernels::run_loops(plan, [&](i64 n, const auto& ptr, const auto& step) {
-    if (scalar_first) fn(n, ptr[0], step[0], cell.bytes, 0, ptr[1], step[1], nullptr);
-    else fn(n, ptr[0], step[0], ptr[1], step[1], cell.bytes, 0, nullptr);
-  });
+  run_with_scalar(fn, out, x, b, scalar_first);
   return out;
 }
 
@@ -156,20 +206,18 @@ Tensor zip_value(kernels::BinaryLoop loop, const Tensor& a, const Tensor& b, std
 
 Tensor zip_value(kernels::BinaryLoop loop, const Tensor& a, const Scalar& b, bool scalar_first) {
   Tensor out = make_empty_like(a, a.dtype());
-  if (out.numel() == 0) return out;
-  ScalarCell cell(b, a.dtype());
-  const auto plan = kernels::make_loops<2>(out.shape(), {&out.strides(), &a.strides()}, {out.raw(), a.raw()},
-                                           {size_of(out.dtype()), size_of(a.dtype())});
-  kernels::run_loops(plan, [&](i64 n, const auto& ptr, const auto& step) {
-    if (scalar_first) loop(n, ptr[0], step[0], cell.bytes, 0, ptr[1], step[1], nullptr);
-    else loop(n, ptr[0], step[0], ptr[1], step[1], cell.bytes, 0, nullptr);
-  });
+  run_with_scalar(loop, out, a, b, scalar_first);
   return out;
 }
 
 void binary_into(std::string_view op, kernels::Binary loop, const Tensor& target, const Tensor& a, const Tensor& b) {
   const auto fn = need_loop(op, kernels::binary_loop(loop, target.dtype()), target.dtype());
   run_binary(fn, target, cast_value(a, target.dtype()), cast_value(b, target.dtype()));
+}
+
+void binary_into(std::string_view op, kernels::Binary loop, const Tensor& target, const Scalar& b) {
+  const auto fn = need_loop(op, kernels::binary_loop(loop, target.dtype()), target.dtype());
+  run_with_scalar(fn, target, target, b, false);
 }
 
 void unary_into(kernels::Unary loop, const Tensor& target, const Tensor& x, std::span<const double> p) {

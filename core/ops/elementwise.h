@@ -42,6 +42,8 @@ struct ScalarCell {
 };
 // Into an existing target (in-place ops): the operands are cast to the target's dtype first.
 void binary_into(std::string_view op, kernels::Binary loop, const Tensor& target, const Tensor& a, const Tensor& b);
+// target = loop(target, b)
+void binary_into(std::string_view op, kernels::Binary loop, const Tensor& target, const Scalar& b);
 void unary_into(kernels::Unary loop, const Tensor& target, const Tensor& x, std::span<const double> p = {});
 // target[...] = source, broadcast and cast.
 void copy_into(const Tensor& target, const Tensor& source);

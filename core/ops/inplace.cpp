@@ -51,7 +51,7 @@ const Tensor& add_scaled(const OpInfo& op, const Tensor& x, const Arg& b, double
   return x;
 }
 
-// Loops whose second operand is a scalar: the value is computed apart and copied, so that all checks come first.
+// Loops whose second operand is a scalar.
 template <class Rule>
 const Tensor& scalar_op(const OpInfo& op, Binary loop, const Tensor& x, const Scalar& v, Loc loc, Rule rule) {
   const Arg target(x, loc);
@@ -59,7 +59,7 @@ const Tensor& scalar_op(const OpInfo& op, Binary loop, const Tensor& x, const Sc
   const DType dtype = loop == Binary::div ? to_float(promote(x, v)) : promote(x, v);
   check_target(op.name, x, dtype, x.shape(), loc);
   const Tensor old = history_before(x);
-  copy_into(x, binary_value(op.name, loop, target, v, x.dtype()));
+  binary_into(op.name, loop, x, v);
   record_inplace(op, x, {Arg(old, loc)}, [&](Saver&) {
     return [rule](Tensor g, const Need&) -> Grads { return {rule(std::move(g))}; };
   });
