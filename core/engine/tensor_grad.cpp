@@ -49,6 +49,7 @@ void Tensor::set_grad(const Tensor& g) const {
   if (g.defined() && (g.shape() != shape() || g.dtype() != dtype()))
     fail("set_grad", "the gradient is {} {}, the tensor {} {}; they must agree", g.shape(), name_of(g.dtype()), shape(),
          name_of(dtype()));
+  if (g.is(*this) && g.defined()) fail("set_grad", "a tensor cannot be its own gradient");
   if (!is_leaf()) fail("set_grad", "this is {}, not a leaf", describe(*this));
   if (g.defined() || meta_of(*this)) ensure_meta(*this).grad = g;
 }

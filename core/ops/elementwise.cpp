@@ -45,8 +45,8 @@ void run_unary(kernels::UnaryLoop loop, const Tensor& y, const Tensor& x, std::s
   const Shape sx = broadcast_strides(x, y.shape());
   const auto plan = kernels::make_loops<2>(y.shape(), {&y.strides(), &sx}, {y.raw(), x.raw()},
                                            {size_of(y.dtype()), size_of(x.dtype())});
-  kernels::run_loops(plan, [&](i64 n, const auto& ptr, const auto& step) {
-    loop(n, ptr[0], step[0], ptr[1], step[1], p.data());
+  kernels::run_loops(plan, [&](i64 run, const auto& ptr, const auto& step) {
+    loop(run, ptr[0], step[0], ptr[1], step[1], p.data());
   });
 }
 
@@ -65,8 +65,8 @@ void run_binary(kernels::BinaryLoop loop, const Tensor& y, const Tensor& a, cons
   const Shape sa = broadcast_strides(a, y.shape()), sb = broadcast_strides(b, y.shape());
   const auto plan = kernels::make_loops<3>(y.shape(), {&y.strides(), &sa, &sb}, {y.raw(), a.raw(), b.raw()},
                                            {size_of(y.dtype()), size_of(a.dtype()), size_of(b.dtype())});
-  kernels::run_loops(plan, [&](i64 n, const auto& ptr, const auto& step) {
-    loop(n, ptr[0], step[0], ptr[1], step[1], ptr[2], step[2], p);
+  kernels::run_loops(plan, [&](i64 run, const auto& ptr, const auto& step) {
+    loop(run, ptr[0], step[0], ptr[1], step[1], ptr[2], step[2], p);
   });
 }
 

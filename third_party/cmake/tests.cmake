@@ -69,19 +69,21 @@ if(header_sources)
   target_link_libraries(waymark-headers PRIVATE waymark waymark_flags)
 endif()
 
-# A sanitizer that stops nothing proves nothing: each of these faults must be reported.
+# C67: a sanitizer that stops nothing proves nothing. Each of these faults must be reported, else the job fails.
 if(WAYMARK_SANITIZE)
   add_executable(waymark-faults tests/sanitizer/faults.cpp)
   target_link_libraries(waymark-faults PRIVATE waymark waymark_flags)
   function(waymark_fault sanitizer fault report)
     if(WAYMARK_SANITIZE MATCHES ${sanitizer})
-      add_test(NAME tests/sanitizer/${fault} COMMAND waymark-faults ${fault})
-      set_tests_properties(tests/sanitizer/${fault} PROPERTIES
+      add_test(NAME tests/sanitizer/C67_${fault} COMMAND waymark-faults ${fault})
+      set_tests_properties(tests/sanitizer/C67_${fault} PROPERTIES
         PASS_REGULAR_EXPRESSION "${report}" FAIL_REGULAR_EXPRESSION "not stopped")
     endif()
   endfunction()
   waymark_fault(thread race "data race")
   waymark_fault(address overflow "heap-buffer-overflow")
+  waymark_fault(address freed "use-after-poison")
+  waymark_fault(address tail "use-after-poison")
   waymark_fault(undefined undefined "signed integer overflow")
 endif()
 

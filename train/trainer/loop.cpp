@@ -18,7 +18,7 @@ namespace waymark::train {
 namespace {
 
 constexpr double kMeanDecay = 0.98;
-constexpr i64 kNonfiniteInARow = 10, kGrowingSteps = 20;
+constexpr i64 kNonfiniteInARow = 10;
 
 }  // namespace
 
@@ -112,13 +112,7 @@ bool Run::step() {
   const double flops = static_cast<double>(kernels::gemm_flops() - flops_before);
   line_flops_ += flops;
   if (!state_.flops_per_step && batch.scored > 0) state_.flops_per_step = flops;
-  const i64 live = Node::live();
-  live_growth_ = live_nodes_ >= 0 && live > live_nodes_ ? live_growth_ + 1 : 0;
-  live_nodes_ = live;
-  if (live_growth_ == kGrowingSteps)
-    warn(fmt::format("graph nodes that stay alive grew in {} steps in a row, to {}: something keeps losses or outputs; "
-                     "keep loss.item<double>() instead",
-                     kGrowingSteps, live));
+  if (const auto growth = growth_.after_step()) warn(*growth);
   state_.seconds += std::chrono::duration<double>(Clock::now() - begin).count();
   log_step(loss, norm, updated);
   schedule_->set_updates(state_.step);

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "core/inspect/counters.h"
 #include "core/random/generator.h"
 #include "train/optim/registry.h"
 #include "train/trainer/checkpoint.h"
@@ -99,7 +100,7 @@ class Run {
   i64 saved_step_ = -1, first_step_ = 0;
   bool improved_ = false;  // this step's validation is the best
   double line_flops_ = 0;
-  i64 live_nodes_ = -1, live_growth_ = 0;
+  inspect::GrowthWatch growth_;  // of graphs that are kept from step to step
   double eval_seconds_ = 0;  // measured, for the estimate of what is left
   i64 evals_ = 0;
 };

@@ -10,17 +10,14 @@
 
 #include "core/ops/arithmetic.h"
 #include "core/parallel/parallel.h"
+#include "tests/backends.h"
 #include "tests/error_text.h"
 #include "tests/tensors.h"
 
 namespace waymark::test {
 namespace {
 
-struct Threads {
-  explicit Threads(int n) : before(num_threads()) { set_num_threads(n); }
-  ~Threads() { set_num_threads(before); }
-  int before;
-};
+using Threads = WithThreads;
 
 }  // namespace
 
@@ -47,30 +44,6 @@ TEST_CASE("C37 an add of 1,000 elements starts no region; 10^6 elements do") {
   const Tensor small = a + a;
   CHECK(parallel_regions() == before);
   const Tensor large = big + big;
-  CHECK(parallel_regions() == before + 1);
-}
-
-TEST_CASE("several threads really work") {
-  if (std::string(parallel_backend()) == "serial") return;
-  const Threads threads(2);
-  std::mutex mutex;
-  std::set<std::thread::id> ids;
-  for (int tries = 0; tries < 200 && ids.size() < 2; ++tries)
-    parallel_tasks(64, [&](i64) {
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
-      const std::lock_guard lock(mutex);
-      ids.insert(std::this_thread::get_id());
-    });
-  CHECK(ids.size() == 2);
-}
-
-TEST_CASE("an exception stops the region and reaches the caller; regions inside regions run inline") {
-  const Threads threads(2);
-  CHECK_THROWS_WITH_AS(parallel_tasks(100, [](i64 t) { if (t == 37) throw std::runtime_error("task 37"); }), "task 37", std::runtime_error);
-  std::atomic<i64> sum{0};
-  const i64 before = parallel_regions();
-  parallel_tasks(4, [&](i64) { parallel_for(1000, 10, [&](i64 b, i64 e) { sum += e - b; }); });
-  CHECK(sum == 4000);
   CHECK(parallel_regions() == before + 1);
 }
 
@@ -111,6 +84,7 @@ TEST_CASE("C14 the denormal guard reaches every thread") {
 
 TEST_CASE("a bad number of threads is refused") {
   CHECK(error_text([] { set_num_threads(0); }) == "set_num_threads: 0 threads: 1 to 1024 are allowed");
+  CHECK(error_text([] { testing::set_parallel_backend("openmp"); }).starts_with("parallel: there is no backend \"openmp\" in this build; expected "));
 }
 
 }  // namespace waymark::test
