@@ -26,8 +26,8 @@ struct WithBackend {
 };
 
 // Those of this build.
-inline std::vector<const char*> backends() {
-  std::vector<const char*> names;
+inline std::vector<std::string> backends() {
+  std::vector<std::string> names;
   const std::string before = parallel_backend();
   for (const char* name : {"tbb", "threads", "serial"}) {
     try {

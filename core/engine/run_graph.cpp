@@ -70,7 +70,13 @@ void BackwardRun::State::find_nodes() {
     stack.pop_back();
     found[number].first_edge = static_cast<u32>(targets.size());
     const Node& n = *found[number].node;
-    for (const Edge& e : n.edges) targets.push_back(visit(e));
+    // Leaves in the order of the inputs; then the first input's part of the graph before the second's.
+    const size_t first = targets.size(), count = n.edges.size();
+    targets.resize(first + count, kNowhere);
+    for (size_t i = 0; i < count; ++i)
+      if (n.edges[i].leaf && !n.edges[i].node) targets[first + i] = visit(n.edges[i]);
+    for (size_t i = count; i-- > 0;)
+      if (n.edges[i].node) targets[first + i] = visit(n.edges[i]);
   }
   // Consumers have larger numbers than what they consume, so this is the order of backward.
   std::vector<u32> order(found.size());

@@ -226,7 +226,8 @@ TEST_CASE("what finish() returns: .grad itself where it was undefined, else what
 
 TEST_CASE("a run that is finished does nothing more; what it showed on the way stays as it was") {
   Tensor x = vec({2}), w = vec({3});
-  BackwardRun run((x * w + x * 2 + x * 5).sum());
+  const Tensor a = x * w, b = x * 2, c = x * 5;
+  BackwardRun run((a + b + c).sum());
   std::vector<Tensor> shown;
   while (run.step())
     if (run.grads().contains(x)) shown.push_back(run.grads()[x]);

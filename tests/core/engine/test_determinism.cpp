@@ -70,9 +70,9 @@ TEST_CASE("C35 training steps have the same bits at 1, 2, 3 and 4 threads and on
     for (size_t i = 0; i < got.size(); ++i) CHECK(difference(got[i], expected[i]) == "");
   };
   compare();
-  for (const char* backend : backends()) {
-    const WithBackend on(backend);
-    CAPTURE(backend);
+  for (const std::string& name : backends()) {
+    const WithBackend on(name.c_str());
+    CAPTURE(name);
     for (int threads : {2, 3, 4}) {
       CAPTURE(threads);
       const WithThreads many(threads);
@@ -106,14 +106,14 @@ TEST_CASE("C36 a dropout mask does not change with threads, and grows with batch
 }
 
 TEST_CASE("C61 each backend really runs in parallel, and only when it should") {
-  for (const char* name : backends()) {
-    const WithBackend on(name);
+  for (const std::string& name : backends()) {
+    const WithBackend on(name.c_str());
     CAPTURE(name);
-    CHECK(std::string(parallel_backend()) == name);
+    CHECK(parallel_backend() == name);
     const WithThreads two(2);
     std::mutex mutex;
     std::set<std::thread::id> ids;
-    const size_t expected = std::string(name) == "serial" ? 1 : 2;
+    const size_t expected = name == "serial" ? 1 : 2;
     for (int tries = 0; tries < 200 && ids.size() < 2; ++tries) {
       parallel_tasks(16, [&](i64) {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -132,8 +132,8 @@ TEST_CASE("C61 each backend really runs in parallel, and only when it should") {
 }
 
 TEST_CASE("C33 callers on several threads share the threads of the arena") {
-  for (const char* name : backends()) {
-    const WithBackend on(name);
+  for (const std::string& name : backends()) {
+    const WithBackend on(name.c_str());
     CAPTURE(name);
     const WithThreads two(2);
     std::atomic<int> at_work{0}, most{0};
@@ -153,13 +153,13 @@ TEST_CASE("C33 callers on several threads share the threads of the arena") {
       });
     for (std::thread& t : users) t.join();
     CHECK(done == 4 * 20 * 8);
-    if (std::string(name) != "serial") CHECK(most <= 2);  // serial: each caller is its own thread
+    if (name != "serial") CHECK(most <= 2);  // serial: each caller is its own thread
   }
 }
 
 TEST_CASE("every backend: exceptions, nesting, tiles") {
-  for (const char* name : backends()) {
-    const WithBackend on(name);
+  for (const std::string& name : backends()) {
+    const WithBackend on(name.c_str());
     CAPTURE(name);
     const WithThreads three(3);
     for (int round = 0; round < 20; ++round)

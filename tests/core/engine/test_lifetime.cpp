@@ -60,7 +60,8 @@ TEST_CASE("C31 long chains run backward and are freed with a stack of 512 KiB") 
       {"in place", [](const Tensor& t) { t.add_(1); return t; }},
   };
   for (const Chain& c : chains) {
-    CAPTURE(c.name);
+    const std::string name = c.name;
+    CAPTURE(name);
     leaves_nothing([&] {
       with_small_stack([&] {
         const Tensor x = leaf({1});
@@ -72,8 +73,8 @@ TEST_CASE("C31 long chains run backward and are freed with a stack of 512 KiB") 
         Tensor idle = x * 1.0;
         for (int i = 0; i < n; ++i) idle = c.link(idle);
       });
+      nothing.set_grad({});
     });
-    nothing.set_grad({});
   }
   leaves_nothing([&] {
     with_small_stack([&] {
