@@ -104,6 +104,11 @@ void bmm_into(const Tensor& c, double alpha, const Tensor& a, const Tensor& b, d
 }
 
 Tensor matmul_value(const Tensor& a, const Tensor& b) {
+  if (a.dim() == 2 && b.dim() == 2) {  // small products are many: no views, no broadcasting
+    Tensor c = make_empty({a.shape()[0], b.shape()[1]}, a.dtype());
+    mm_into(c, 1, a, b, 0);
+    return c;
+  }
   const bool row = a.dim() == 1, column = b.dim() == 1;
   const Tensor x = row ? alias(a, {1, a.shape()[0]}, {a.shape()[0], a.strides()[0]}, a.offset()) : a;
   const Tensor y = column ? alias(b, {b.shape()[0], 1}, {b.strides()[0], 1}, b.offset()) : b;
