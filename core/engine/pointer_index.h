@@ -1,4 +1,4 @@
-// PointerIndex: numbers distinct pointers in the order in which they are first seen. Open addressing; what the walk over
+// Internal: PointerIndex numbers distinct pointers in the order in which they are first seen. Open addressing; what the walk over
 // a graph spends most of its time on.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The state of a BackwardRun: the nodes in their order, one slot per output and leaf. Internal to core/engine.
+// Internal: the state of a BackwardRun: the nodes in their order, one slot per output and leaf.
 #pragma once
 
 #include "core/engine/backward.h"

@@ -1,4 +1,4 @@
-// What runs the chunks of a region. Internal to core/parallel.
+// Internal: what runs the chunks of a region.
 #pragma once
 
 #include "core/parallel/parallel.h"

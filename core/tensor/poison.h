@@ -1,4 +1,4 @@
-// Marks memory that nobody may touch, for AddressSanitizer; nothing in other builds.
+// Internal: marks memory that nobody may touch, for AddressSanitizer; nothing in other builds.
 #pragma once
 
 #include <cstddef>

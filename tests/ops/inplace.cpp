@@ -160,9 +160,13 @@ TEST_CASE("views of views, of transposed bases, stepped and reversed windows") {
 
 TEST_CASE("in place on leaves and views that may not be changed") {
   const Tensor x = leaf({1, 2});
-  CHECK_ERROR(x.add_(1), "add_: the target is a leaf that requires grad (a leaf); change it inside NoGrad");
+  CHECK_ERROR(x.add_(1), "add_: the target is a leaf that requires grad ([2]); change it inside NoGrad");
   CHECK_ERROR(x.select(0, 0).add_(1),
-              "add_: the target is a view of a leaf that requires grad (a leaf); change it inside NoGrad");
+              "add_: the target is a view of a leaf that requires grad ([]); change it inside NoGrad");
+  set_name(x, "net.w");
+  CHECK_ERROR(x.slice(0, 1).zero_(),
+              "fill_: the target is a view of a leaf that requires grad (\"net.w\", [1]); change it inside NoGrad");
+  CHECK(x.version() == 0);
   const Tensor y = x * 1;
   Tensor hidden;
   {
@@ -190,6 +194,73 @@ TEST_CASE("history is replaced by zero_, fill_, copy_") {
   z.copy_(u * 2);
   backward_of(z);
   CHECK_VALUES(u.grad(), {2, 2});
+  // y[0] = 3·x0, y[1] = x0·x1
+  const Tensor v = leaf({1, 2});
+  const Tensor w = v * 0;
+  w.index_put_({0}, v.select(0, 0) * 3);
+  w.index_put_({1}, v.select(0, 0) * v.select(0, 1));
+  CHECK_VALUES(w, {3, 2});
+  backward_of(w);
+  CHECK_VALUES(v.grad(), {5, 1});
+}
+
+TEST_CASE("in place on a value that nothing saved: no copy of it, one version more, the writer's name and line") {
+  const Tensor x = leaf({1, 2}), b = f64({3, 4});
+  const Tensor y = x * 1;
+  const void* const memory = y.raw();
+  waymark::testing::fail_after(0);  // any memory for values would throw
+  const std::string text = error_text([&] {
+    y.add_(b);
+    y.mul_(2);
+    y.sub_(b);
+    y.div_(4);
+    y.neg_();
+    y.fill_(5);
+  });
+  waymark::testing::fail_after(-1);
+  CHECK(text == "(no error)");
+  CHECK(y.raw() == memory);
+  CHECK(y.version() == 6);
+  const Scope scope("net.block");
+  y.add_(1); const int line = __LINE__;
+  const Writer& writer = y.impl()->storage->last_writer();
+  CHECK(std::string(writer.name()) == "add_");
+  CHECK(writer.place() == fmt::format("inplace.cpp:{} in net.block", line));
+  CHECK(y.detach().version() == 7);
+  // What failed wrote nothing.
+  CHECK_ERROR(y.add_(f64({1, 2, 3})), "add_: shapes do not broadcast: [2] + [3] (axis -1: 2 vs 3)");
+  CHECK(y.version() == 7);
+}
+
+TEST_CASE("a value that nobody needs as it was may be changed: the check is made when a rule asks") {
+  const Tensor x = leaf({1, 2}), w = leaf({3, 4}), constant = f64({5, 6});
+  const Tensor y = x * 1, z = y + constant;  // add keeps nothing
+  y.mul_(7);
+  backward_of(z);
+  CHECK_VALUES(x.grad(), {1, 1});
+  // mul keeps each factor for the other's gradient: who does not ask for that one does not see the change.
+  const Tensor u = x * 1, v = w * 1, p = u * v;
+  u.detach().add_(1);
+  CHECK_VALUES(grad(p.sum(), {u}, {.retain_graph = true})[u], {3, 4});  // needs v, not u
+  CHECK(has(error_text([&] { grad(p.sum(), {v}); }), "but add_ wrote to it"));
+}
+
+TEST_CASE("C15_C16 disjoint interleaved columns, views of outputs of split, views made before and after") {
+  const Tensor a = f64({{1, 2, 3, 4}, {5, 6, 7, 8}});
+  a.slice(1, 0, kNoBound, 2).add_(a.slice(1, 1, kNoBound, 2));
+  CHECK_VALUES(a, {3, 2, 7, 4, 11, 6, 15, 8});
+  const Tensor x = leaf({1, 2, 3, 4});
+  const Tensor y = x * 1, before = y.slice(0, 0, 2);
+  y.slice(0, 1, 3).mul_(10);
+  const Tensor after = y.slice(0, 0, 2);
+  CHECK_VALUES(before, {1, 20});
+  backward_of(before + after, {1, 1});
+  CHECK_VALUES(x.grad(), {2, 20, 0, 0});
+  CHECK_ERROR(y.chunk(2)[0].slice(0, 0, 1).mul_(2),
+              "mul_: the target is one of several views that one op returned; use clone() or narrow()");
+  const NoGrad off;
+  y.chunk(2)[0].mul_(2);  // without gradients it may
+  CHECK_VALUES(y, {2, 40, 30, 4});
 }
 
 TEST_CASE("an operand that is the target itself") {
