@@ -37,13 +37,13 @@ const std::string& scope_path(u32 id) {
   return t.paths.at(id);
 }
 
-Scope::Scope(u32 id) : before_(thread_state().scope) {
-  thread_state().scope = id;
+Scope::Scope(u32 id) : before_(thread_state().scope), path_before_(current_scope_path()) {
   current_scope_path() = scope_path(id);
+  thread_state().scope = id;
 }
 Scope::~Scope() {
   thread_state().scope = before_;
-  current_scope_path() = scope_path(before_);
+  current_scope_path() = path_before_;
 }
 
 }  // namespace waymark

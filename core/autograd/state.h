@@ -66,6 +66,7 @@ class WAYMARK_API Scope {
 
  private:
   u32 before_;
+  std::string_view path_before_;
 };
 
 }  // namespace waymark

@@ -40,6 +40,7 @@ class WAYMARK_API Block : public RefCounted {
 
   std::byte* data() const { return memory_.data; }
   i64 bytes() const { return bytes_; }
+  bool borrowed() const { return memory_.size_class < 0; }
 
  private:
   friend class Storage;

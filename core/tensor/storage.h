@@ -51,10 +51,10 @@ class WAYMARK_API Storage : public RefCounted {
     const Block* mine = block_.load(std::memory_order_acquire);
     return mine && mine == other.block_.load(std::memory_order_acquire);
   }
-  // Nothing but this storage holds the memory.
+  // Nothing but this storage holds the memory, and it is the allocator's (not a user's, from_blob).
   bool alone() const {
     const Block* block = block_.load(std::memory_order_acquire);
-    return !block || block->use_count() == 1;
+    return !block || (block->use_count() == 1 && !block->borrowed());
   }
 
  private:

@@ -119,7 +119,7 @@ TEST_CASE("multinomial") {
 TEST_CASE("random in place: checks come before the draw, history is replaced") {
   const RandomScope scope(0);
   const Tensor x = leaf({1, 2});
-  CHECK_ERROR(x.normal_(), "normal_: the target is a leaf that requires grad (a leaf); change it inside NoGrad");
+  CHECK_ERROR(x.normal_(), "normal_: the target is a leaf that requires grad ([2]); change it inside NoGrad");
   CHECK_ERROR(zeros({2}, kI64).normal_(), "normal_: needs a float tensor, got i64; convert it with .to(kF32)");
   CHECK_ERROR(zeros({2}).normal_(0, -1), "normal_: std must not be negative, got -1");
   CHECK(current_generator().count("user") == 0);
