@@ -10,6 +10,7 @@
 
 #include "core/autograd/node.h"
 #include "core/inspect/counters.h"
+#include "tests/ops/op_case.h"
 #include "tests/test_level.h"
 
 namespace {
@@ -43,7 +44,7 @@ struct Summary : doctest::IReporter {
                after.storages - before_.storages, waymark::inspect::live_graphs().to_string());
   }
   void report_query(const doctest::QueryData&) override {}
-  void test_run_start() override {}
+  void test_run_start() override { waymark::test::all_cases(); }  // tensors that tests share are made before counting
   void test_case_reenter(const doctest::TestCaseData&) override {}
   void test_case_exception(const doctest::TestCaseException&) override {}
   void subcase_start(const doctest::SubcaseSignature&) override {}

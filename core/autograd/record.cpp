@@ -6,12 +6,6 @@
 namespace waymark {
 namespace {
 
-bool is_stale_view(const Tensor& t) {
-  const AutogradMeta* m = t.defined() ? meta_of(t) : nullptr;
-  if (!m || !m->view) return false;
-  const AutogradMeta* base = meta_of(m->view->base.get());
-  return base && base->epoch != m->view->base_epoch;
-}
 // Leaves with hooks, by their metadata, whose destructor takes them out.
 struct HookedLeaves {
   std::mutex mutex;
@@ -22,9 +16,16 @@ HookedLeaves& hooked() {
   return *immortal;
 }
 
+// A view whose base was changed in place since its history was made.
+bool is_stale(const AutogradMeta& m) {
+  if (!m.view) return false;
+  const AutogradMeta* base = meta_of(m.view->base.get());
+  return base && base->epoch != m.view->base_epoch;
+}
+
 bool needs_grad(const Tensor& t) {
   const AutogradMeta* m = t.defined() ? meta_of(t) : nullptr;
-  return m && (m->requires_grad || m->history.node || is_stale_view(t));
+  return m && (m->requires_grad || m->history.node || is_stale(*m));
 }
 
 std::string leaf_name(const AutogradMeta& m) { return m.name.empty() ? "" : fmt::format("\"{}\", ", m.name); }
@@ -77,10 +78,7 @@ void set_history(TensorImpl* t, Edge edge) {
 Edge edge_of(const Tensor& t) {
   AutogradMeta* m = meta_of(t);
   if (!m) return {};
-  if (m->view) {
-    const AutogradMeta* base = meta_of(m->view->base.get());
-    if (base && base->epoch != m->view->base_epoch) return replay_view(t);
-  }
+  if (is_stale(*m)) return replay_view(t);
   if (m->history.node) return m->history;
   if (m->requires_grad) return {nullptr, Intrusive<TensorImpl>(t.impl()), 0};
   return {};
@@ -141,9 +139,14 @@ bool wants_node(const OpInfo& op, std::span<const Tensor> outputs, const Inputs&
   count(Count::ops);
   if (!grad_enabled() || !op.rule.differentiable()) return false;
   bool any = false, cut = false;
-  for (size_t i = 0; i < inputs.size() && !any; ++i) {
-    any = needs_grad(inputs[i]);
-    cut |= inputs[i].defined() && meta_of(inputs[i]) && meta_of(inputs[i])->cut_by;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const AutogradMeta* m = inputs[i].defined() ? meta_of(inputs[i]) : nullptr;
+    if (!m) continue;
+    // A stale view gets its new history now, before the node takes its number: backward runs the nodes by descending
+    // numbers, and each must come after all that use it.
+    if (is_stale(*m)) [[unlikely]] static_cast<void>(edge_of(inputs[i]));
+    any |= m->requires_grad || m->history.node;
+    cut |= m->cut_by != nullptr;
   }
   if (!any) {
     if (cut) [[unlikely]]
@@ -152,10 +155,6 @@ bool wants_node(const OpInfo& op, std::span<const Tensor> outputs, const Inputs&
   }
   bool wanted = false;
   for (const Tensor& t : outputs) wanted |= is_float(t.dtype());
-  // A view whose base was changed in place gets its new history now, before the node takes its number: backward runs
-  // the nodes by descending numbers, and each must come after all that use it.
-  for (size_t i = 0; wanted && i < inputs.size(); ++i)
-    if (is_stale_view(inputs[i])) [[unlikely]] static_cast<void>(edge_of(inputs[i]));
   return wanted;
 }
 

@@ -97,6 +97,8 @@ void BackwardRun::State::find_nodes() {
   for (const NodeState& n : nodes)
     for (size_t i = 0; i < n.node->edges.size(); ++i) {
       const u32 to = targets[n.first_edge + i];
+      if (to != kNowhere && !(to & kLeaf) && nodes[place[to]].node->seq >= n.node->seq)
+        fail("backward", "{} is older than its input {}", n.node->label(), nodes[place[to]].node->label());
       edge_slots[n.first_edge + i] = to == kNowhere ? kNowhere
                                      : to & kLeaf   ? leaves[to & ~kLeaf].slot
                                                     : nodes[place[to]].first_slot + n.node->edges[i].slot;

@@ -4,6 +4,7 @@
 #include "core/engine/backward.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
+#include "core/ops/create.h"
 #include "core/ops/inplace.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
@@ -45,6 +46,17 @@ TEST_CASE("an rvalue's buffer is taken over; a named variable's, a shared or a v
     const void* memory = y.raw();
     CHECK((std::move(y) * t).raw() != memory);
   }
+}
+
+TEST_CASE("a user's memory is never taken over") {
+  float mine[3] = {1, 2, 3};
+  Tensor t = from_blob(mine, {3});
+  const Tensor r = std::move(t) * 2;
+  CHECK(r.raw() != reinterpret_cast<std::byte*>(mine));
+  CHECK(mine[2] == 3);
+  const Tensor kept = from_blob(mine, {3}).detach();
+  CHECK(exp(Tensor(kept)).raw() != kept.raw());
+  CHECK(mine[0] == 1);
 }
 
 TEST_CASE("with reuse and without it the bits are equal") {
