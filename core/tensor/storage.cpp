@@ -25,6 +25,8 @@ Intrusive<Storage> Storage::part_of(Intrusive<Block> block, i64 offset, i64 byte
     fail("storage", "{} bytes from {} do not lie in a block of {} bytes", bytes, offset, block->bytes());
   auto* storage = new (small_allocate(sizeof(Storage))) Storage(Memory{block->data() + offset, -1}, bytes);
   block->ref();
+  // Memory of somebody else's is counted twice: a storage of it is never alone(), so no op takes it over for a result.
+  if (block->memory_.size_class < 0) block->ref();
   storage->block_.store(block.get(), std::memory_order_relaxed);
   count(Count::storages);
   return Intrusive<Storage>(storage);
@@ -43,6 +45,7 @@ Intrusive<Block> Storage::block() const {
 
 void Storage::destroy(Storage* storage) {
   if (Block* block = storage->block_.load(std::memory_order_acquire)) {
+    if (block->memory_.size_class < 0) block->unref();
     if (block->unref()) Block::destroy(block);
   } else {
     give_memory({storage->data_, storage->size_class_});

@@ -50,11 +50,11 @@ TEST_CASE("an rvalue's buffer is taken over; a named variable's, a shared or a v
 
 TEST_CASE("a user's memory is never taken over") {
   float mine[3] = {1, 2, 3};
-  Tensor t = from_blob(mine, {3}, kF32);
+  Tensor t = from_blob(mine, {3});
   const Tensor r = std::move(t) * 2;
   CHECK(r.raw() != reinterpret_cast<std::byte*>(mine));
   CHECK(mine[2] == 3);
-  const Tensor kept = from_blob(mine, {3}, kF32).detach();
+  const Tensor kept = from_blob(mine, {3}).detach();
   CHECK(exp(Tensor(kept)).raw() != kept.raw());
   CHECK(mine[0] == 1);
 }
