@@ -46,6 +46,7 @@ bool BackwardRun::until(const StopPoint& stop) {
     }
     if (!step()) return false;
     if (stop.matches_done(state_->last_card)) return true;
+    if (RunObserver* observer = run_observer(); observer && observer->pause()) return true;
   }
   return false;
 }
@@ -57,6 +58,20 @@ const NodeCard& BackwardRun::current() const {
 const Node* BackwardRun::next() const { return state_->peek(); }
 i64 BackwardRun::index() const { return static_cast<i64>(state_->done); }
 i64 BackwardRun::total() const { return static_cast<i64>(state_->total); }
+u64 BackwardRun::number() const { return state_->number; }
+const std::vector<Tensor>& BackwardRun::roots() const { return state_->roots; }
+std::vector<const Node*> BackwardRun::nodes() const {
+  std::vector<const Node*> out;
+  for (const State::NodeState& n : state_->nodes)
+    if (n.wanted) out.push_back(n.node.get());
+  return out;
+}
+std::vector<Tensor> BackwardRun::leaves() const {
+  std::vector<Tensor> out;
+  for (const State::LeafState& l : state_->leaves)
+    if (l.wanted) out.push_back(l.leaf);
+  return out;
+}
 bool BackwardRun::replaying() const { return state_->replaying; }
 GradMap BackwardRun::grads() const { return state_->collect(); }
 
@@ -69,6 +84,7 @@ void BackwardRun::rewind(i64 to) {
   s.replaying = true;
   s.has_card = false;
   s.stopped_at = 0;
+  if (RunObserver* observer = run_observer()) observer->on_rewind(s.number, 0);
   s.start();
   while (static_cast<i64>(s.done) < to) step();
   s.replaying = false;

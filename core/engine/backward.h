@@ -46,19 +46,22 @@ struct RunOptions {
   bool rewindable = false;           // keep saved values until the run ends, so that rewind() works
 };
 
-// Where until() stops. Names stop before the node: an op ("softmax"), a scope glob ("encoder.layers.0.*"), "#131", a
-// source line ("net.cpp:41"). Values stop after it: "norm>10", "gain>100", "nonfinite", "zero". "kink" is a value, too.
+// Where until() stops. Names stop before the node: an op ("softmax"), a scope with all below it or a glob
+// ("encoder.layers.0", "encoder.layers.*.attention"), "#131", a source line ("net.cpp:41"). Values stop after it:
+// "norm>10", "gain>100", "nonfinite", "zero", "kink".
 // The name of a tensor stops after its last contribution; "leaf": any leaf.
 class WAYMARK_API StopPoint {
  public:
   StopPoint(std::string text);                                    // NOLINT: implicit on purpose
   StopPoint(const char* text) : StopPoint(std::string(text)) {}   // NOLINT
   const std::string& text() const { return text_; }
+  // An op, a scope or a tensor: something that a typing error may miss for good.
+  bool is_name() const { return kind_ == Kind::name; }
   bool matches_next(const Node& node) const;
   bool matches_done(const NodeCard& card) const;
 
  private:
-  enum class Kind : u8 { name, seq, line, norm, gain, nonfinite, zero, leaf };
+  enum class Kind : u8 { name, seq, line, norm, gain, nonfinite, zero, leaf, kink };
   std::string text_;
   Kind kind_ = Kind::name;
   double limit_ = 0;
@@ -83,6 +86,12 @@ class WAYMARK_API BackwardRun {
   const Node* next() const;
   i64 index() const;                 // nodes that ran
   i64 total() const;                 // nodes that will run in all
+  u64 number() const;                // of this run in the process: NodeCard::run
+  const std::vector<Tensor>& roots() const;
+  // The nodes that can run, in the order of the run, those that are not wanted left out.
+  std::vector<const Node*> nodes() const;
+  // Leaves that want a gradient, in the order of the walk over the graph.
+  std::vector<Tensor> leaves() const;
   // Back to the state after `to` nodes, by exact replay from the start; needs rewindable. Hooks run again.
   void rewind(i64 to = 0);
   bool replaying() const;            // inside such a replay (hooks may ask)

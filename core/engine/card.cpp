@@ -1,48 +1,12 @@
 #include "core/engine/card.h"
 
-#include <limits>
+#include <atomic>
 
+#include "core/engine/notes.h"
 #include "core/engine/run_state.h"
 
 namespace waymark {
-
-TensorStats stats_of(const Tensor& t) {
-  TensorStats s;
-  const std::vector<double> values = t.to_vector<double>();
-  s.count = static_cast<i64>(values.size());
-  double sum = 0, squares = 0;
-  i64 finite = 0;
-  for (double v : values) {
-    if (std::isnan(v)) { ++s.nan; continue; }
-    if (std::isinf(v)) { ++(v > 0 ? s.positive_inf : s.negative_inf); continue; }
-    s.zeros += v == 0;
-    s.min = finite ? std::min(s.min, v) : v;
-    s.max = finite ? std::max(s.max, v) : v;
-    ++finite;
-    sum += v;
-    squares += v * v;
-  }
-  if (finite) {
-    s.mean = sum / static_cast<double>(finite);
-    double deviations = 0;
-    for (double v : values)
-      if (std::isfinite(v)) deviations += (v - s.mean) * (v - s.mean);
-    s.sd = finite > 1 ? std::sqrt(deviations / static_cast<double>(finite - 1)) : 0;
-  }
-  s.norm = s.nan ? NAN : s.positive_inf + s.negative_inf ? INFINITY : std::sqrt(squares);
-  return s;
-}
-
 namespace {
-
-std::string name_of_target(const Edge& e) {
-  if (e.leaf) {
-    const AutogradMeta* m = meta_of(e.leaf.get());
-    return m && !m->name.empty() ? m->name : fmt::format("leaf {}", e.leaf->shape);
-  }
-  if (SlotHooks* h = e.node->find_hooks(e.slot); h && !h->name.empty()) return h->name;
-  return e.node->label();
-}
 
 std::string_view kind_name(SaveKind k) {
   switch (k) {
@@ -56,78 +20,226 @@ std::string_view kind_name(SaveKind k) {
   }
 }
 
-std::string bytes_text(i64 b) {
-  return b < 1024 ? fmt::format("{} B", b) : b < 1 << 20 ? fmt::format("{:.1f} KiB", static_cast<double>(b) / 1024)
-                                                         : fmt::format("{:.1f} MiB", static_cast<double>(b) / 1048576);
-}
-
-std::string summary(const Tensor& t) {
-  if (!t.defined()) return "-";  // not computed, which is not zero
-  const TensorStats s = stats_of(t);
-  std::string out = fmt::format("{} {}", t.shape(), name_of(t.dtype()));
-  if (s.count == 0) return out + "   empty";
-  out += fmt::format("   norm {:.2g}", s.norm);
-  if (std::isfinite(s.min)) out += fmt::format("   [{:.2g}, {:.2g}]", s.min, s.max);
-  if (s.nan) out += fmt::format("   {} NaN", s.nan);
-  if (s.positive_inf + s.negative_inf) out += fmt::format("   {} inf", s.positive_inf + s.negative_inf);
-  return out;
+std::string axes_text(const Shape& from, const Shape& to) {
+  std::vector<int> axes;
+  const int lead = from.size() - to.size();
+  for (int d = 0; d < from.size(); ++d)
+    if (d < lead || from[d] != to[d - lead]) axes.push_back(d);
+  return fmt::format("summed over ax{} {}", axes.size() == 1 ? "is" : "es", fmt::join(axes, ", "));
 }
 
 }  // namespace
 
+RunObserver*& run_observer() {
+  static thread_local RunObserver* observer = nullptr;
+  return observer;
+}
+
+void CardTensor::set(const Tensor& t, const TensorStats& known_stats) {
+  if (!t.defined()) return;
+  known = computed = true;
+  dtype = t.dtype();
+  shape = t.shape();
+  strides = t.strides();
+  stats = known_stats;
+  value = t;
+}
+void CardTensor::set(const Tensor& t) {
+  if (t.defined()) set(t, stats_of(t));
+}
+
+double NodeCard::incoming_norm() const {
+  double squares = 0;
+  for (const Incoming& i : incoming)
+    if (i.gradient.computed) squares += i.gradient.stats.norm * i.gradient.stats.norm;
+  return std::sqrt(squares);
+}
+
+std::string name_of_target(const Edge& e) {
+  if (e.leaf) {
+    const AutogradMeta* m = meta_of(e.leaf.get());
+    return m && !m->name.empty() ? m->name : fmt::format("leaf {}", e.leaf->shape);
+  }
+  if (!e.node) return "";
+  if (SlotHooks* h = e.node->find_hooks(e.slot); h && !h->name.empty()) return h->name;
+  const std::string label = e.node->label();
+  return e.node->outputs.size() > 1 ? fmt::format("{}.{}", label, e.slot) : label;
+}
+
+// ---- what is known before the rule runs -------------------------------------------------------------------------------
+
+void BackwardRun::State::find_savers() {
+  if (savers_known) return;
+  savers_known = true;
+  for (const NodeState& n : nodes)
+    for (const Saved& s : n.node->saved) {
+      if (!s.data) continue;
+      std::vector<const Node*>& list = savers[s.data->storage.get()];
+      if (list.empty()) saved_bytes += s.data->storage->bytes();
+      if (list.empty() || list.back() != n.node.get()) list.push_back(n.node.get());
+    }
+}
+
 NodeCard BackwardRun::State::describe_node(const Node& node) {
+  find_savers();
   NodeCard c;
+  c.run = number;
+  c.info = node.op;
   c.op = node.op->name;
   c.label = node.label();
   c.seq = node.seq;
   c.formula = node.op->formula;
   c.rule = node.op->rule.text();
   c.scope = scope_path(node.scope);
-  c.place = node.loc ? fmt::format("{}:{}", node.loc.name(), node.loc.line) : "";
-  for (const Saved& s : node.saved) {
+  if (node.loc) {
+    c.place = fmt::format("{}:{}", node.loc.name(), node.loc.line);
+    c.file = node.loc.file;
+    c.line = node.loc.line;
+  }
+  if (!node.op->twin.empty()) c.form = "fused";
+  for (const Edge& e : node.edges) c.inputs.emplace_back().name = name_of_target(e);
+  for (u32 k = 0; k < node.outputs.size(); ++k) {
+    CardTensor& out = c.outputs.emplace_back();
+    out.name = name_of_target(Edge{Intrusive<Node>(const_cast<Node*>(&node)), nullptr, k});
+    out.known = true;
+    out.dtype = node.outputs[k].dtype;
+    out.shape = node.outputs[k].shape;
+    out.strides = contiguous_strides(out.shape);
+  }
+  i64 own_storages = 0;
+  for (size_t i = 0; i < node.saved.size(); ++i) {
+    const Saved& s = node.saved[i];
     NodeCard::SavedItem item;
     item.what = s.kind <= SaveKind::output || s.kind == SaveKind::shape ? fmt::format("{} {}", kind_name(s.kind), s.index)
                                                                        : std::string(kind_name(s.kind));
     item.bytes = s.bytes;
     item.version_saved = item.version_now = s.version;
+    item.recomputed = static_cast<bool>(s.lazy);
+    c.saved_bytes += s.bytes;
     if (s.data) {
+      item.has_values = true;
       item.shape = s.data->shape;
-      item.dtype = name_of(s.data->dtype);
+      item.dtype = s.data->dtype;
       item.version_now = s.data->storage->version();
+      bool repeated = false;
+      for (size_t j = 0; j < i; ++j) repeated |= node.saved[j].data && node.saved[j].data->storage == s.data->storage;
+      if (!repeated) own_storages += s.data->storage->bytes();
+      if (const auto it = savers.find(s.data->storage.get()); it != savers.end())
+        for (const Node* other : it->second)
+          if (other != &node) item.shared_with.push_back(other->label());
+      CardTensor* of = s.kind == SaveKind::input && s.index < c.inputs.size()     ? &c.inputs[s.index]
+                       : s.kind == SaveKind::output && s.index < c.outputs.size() ? &c.outputs[s.index]
+                                                                                  : nullptr;
+      // As it was when it was saved, or not at all.
+      if (of && s.data->storage->version() == s.version) {
+        of->known = true;
+        of->dtype = s.data->dtype;
+        of->shape = s.data->shape;
+        of->strides = s.data->strides;
+        of->value = Tensor(s.data);
+      }
     }
     c.saved.push_back(std::move(item));
   }
+  if (saved_bytes > 0) c.saved_share = static_cast<double>(own_storages) / static_cast<double>(saved_bytes);
   return c;
 }
 
-NodeCard::Outgoing BackwardRun::State::describe_edge(const Edge& to, const Grad& g) {
+// ---- what arrived, what leaves ----------------------------------------------------------------------------------------
+
+NodeCard::Incoming BackwardRun::State::describe_incoming(Slot& slot, std::string name, bool changed) {
+  NodeCard::Incoming in;
+  in.gradient.name = std::move(name);
+  in.contributions = std::move(slot.parts);
+  slot.parts.clear();
+  if (!slot.value.defined()) return in;
+  for (Contribution& c : in.contributions)
+    if (!c.gradient.computed) c.gradient.set(c.gradient.value);
+  if (in.contributions.size() == 1 && !changed) in.gradient.set(slot.value, in.contributions[0].gradient.stats);
+  else in.gradient.set(slot.value);
+  share_out(in.contributions, slot.value);
+  return in;
+}
+
+NodeCard::Outgoing BackwardRun::State::describe_edge(const Node& node, size_t input, const Grad& g, const Slot& slot) {
+  const Edge& to = node.edges[input];
   NodeCard::Outgoing out;
   out.to = name_of_target(to);
-  out.is_leaf = static_cast<bool>(to.leaf);
-  out.before = g.value;
-  if (!g.value.defined()) return out;
-  const Shape& shape = to.leaf ? to.leaf->shape : to.node->outputs[to.slot].shape;
-  out.after = g.window || g.value.shape() == shape || !broadcasts_to(shape, g.value.shape()) ? g.value
-                                                                                            : sum_to_size(g.value, shape);
+  out.input = static_cast<int>(input);
+  if (to.leaf) out.leaf = Tensor(to.leaf);
+  if (to.node) {
+    out.seq = to.node->seq;
+    out.slot = to.slot;
+  }
+  out.before.name = out.after.name = fmt::format("{}<-{}", out.to, node.label());
+  out.slot_before.name = out.slot_after.name = fmt::format("grad({})", out.to);
+  if (slot.value.defined()) out.slot_before.set(slot.value, slot.has_stats ? slot.stats : stats_of(slot.value));
+  if (g.value.defined()) {
+    out.before.known = true;
+    out.before.dtype = g.value.dtype();
+    out.before.shape = g.value.shape();
+    out.before.strides = g.value.strides();
+    out.before.value = g.value;
+    out.window = g.window;
+  }
   return out;
 }
 
+// After the edge: c is what it delivered, undefined if nothing arrived; the slot has taken it.
+void BackwardRun::State::describe_delivery(const Node& node, NodeCard::Outgoing& out, const Tensor& c, bool window, Slot& slot) {
+  out.arrived = slot.arrived;
+  out.expected = slot.expected;
+  if (!c.defined()) return;
+  out.after.set(c);
+  if (out.before.value.is(c)) out.before.set(c, out.after.stats);
+  else out.before.set(out.before.value);
+  if (window) out.edge = "added into a window of zeros";
+  else if (out.before.shape != c.shape()) out.edge = axes_text(out.before.shape, c.shape());
+  if (out.before.dtype != c.dtype())
+    out.edge += fmt::format("{}cast to {}", out.edge.empty() ? "" : ", ", name_of(c.dtype()));
+  slot.stats = !out.slot_before.computed && !window ? out.after.stats : stats_of(slot.value);
+  slot.has_stats = true;
+  out.slot_after.set(slot.value, slot.stats);
+  Contribution part;
+  part.from = node.label();
+  part.seq = node.seq;
+  part.input = out.input;
+  part.gradient = out.after;
+  slot.parts.push_back(std::move(part));
+}
+
 void BackwardRun::State::finish_card(NodeCard& card, const Node& node) {
-  const bool freed = node.released;
-  for (NodeCard::SavedItem& s : card.saved) s.freed = freed;
-  double in = 0;
-  for (const NodeCard::Value& v : card.incoming)
-    if (v.tensor.defined()) in += std::pow(stats_of(v.tensor).norm, 2);
-  in = std::sqrt(in);
-  for (NodeCard::Outgoing& o : card.outgoing) {
-    if (!o.after.defined()) continue;
-    const TensorStats s = stats_of(o.after);
-    o.gain = in > 0 ? s.norm / in : NAN;
-    if (s.nan + s.positive_inf + s.negative_inf)
-      card.notes.push_back(fmt::format("{} of {} elements of the gradient for {} are not finite",
-                                       s.nan + s.positive_inf + s.negative_inf, s.count, o.to));
-    else if (s.count && s.zeros == s.count)
-      card.notes.push_back(fmt::format("the gradient for {} is exactly 0", o.to));
+  const double in = card.incoming_norm();
+  for (NodeCard::Outgoing& o : card.outgoing)
+    if (o.after.computed) o.gain = in > 0 ? o.after.stats.norm / in : NAN;
+  if (RunObserver* observer = run_observer()) observer->complete(card, node);
+  // Values that a checkpoint recomputed are known by now.
+  for (const Saved& s : node.saved) {
+    if (!s.data || s.kind != SaveKind::input || s.index >= card.inputs.size() || card.inputs[s.index].known) continue;
+    card.inputs[s.index].known = true;
+    card.inputs[s.index].dtype = s.data->dtype;
+    card.inputs[s.index].shape = s.data->shape;
+    card.inputs[s.index].strides = s.data->strides;
+    card.inputs[s.index].value = Tensor(s.data);
+  }
+  for (auto* list : {&card.inputs, &card.outputs})
+    for (CardTensor& t : *list)
+      if (t.value.defined() && !t.computed) t.set(t.value);
+  card.notes = notes_of(card, *node.op);
+}
+
+void share_out(std::vector<Contribution>& parts, const Tensor& sum) {
+  if (parts.size() == 1 && parts[0].gradient.value.defined() && parts[0].gradient.value.is(sum)) {
+    const double norm = parts[0].gradient.stats.norm;
+    parts[0].share = parts[0].cosine = norm > 0 && std::isfinite(norm) ? 1 : NAN;
+    return;
+  }
+  const double squares = sum.defined() ? alignment_of(sum, sum).dot : 0;
+  for (Contribution& part : parts) {
+    if (!part.gradient.value.defined() || part.gradient.shape != sum.shape()) continue;
+    const Alignment a = alignment_of(part.gradient.value, sum);
+    part.share = squares > 0 ? a.dot / squares : NAN;
+    part.cosine = a.cosine;
   }
 }
 
@@ -145,29 +257,9 @@ void BackwardRun::State::release_all() {
     if (n.wanted) n.node->release();
 }
 
-std::string NodeCard::to_string() const {
-  std::string out = fmt::format("{}/{}  {}", step, total, label);
-  if (!scope.empty()) out += "   " + scope;
-  if (!place.empty()) out += "   " + place;
-  out += fmt::format("\n  {}   |   {}", formula, rule);
-  for (const Value& v : incoming) out += fmt::format("\n  in     {} {}", v.name, summary(v.tensor));
-  for (const SavedItem& s : saved) {
-    out += fmt::format("\n  saved  {}", s.what);
-    if (!s.dtype.empty()) out += fmt::format(" {} {}", s.shape, s.dtype);
-    out += "   " + bytes_text(s.bytes);
-    if (!s.dtype.empty()) out += fmt::format("   version {}/{}", s.version_saved, s.version_now);
-    if (s.freed) out += "   freed";
-  }
-  for (const Outgoing& o : outgoing) {
-    out += fmt::format("\n  out    {} <- {}", o.to, summary(o.after));
-    if (o.before.defined() && o.after.defined() && o.before.shape() != o.after.shape())
-      out += fmt::format("   summed from {}", o.before.shape());
-    if (std::isfinite(o.gain)) out += fmt::format("   gain {:.2g}", o.gain);
-    out += fmt::format("   arrived {} of {}", o.arrived, o.expected);
-  }
-  if (hooks_run) out += fmt::format("\n  hooks  {} ran{}", hooks_run, hooks_changed ? ", changed the gradient" : "");
-  for (const std::string& n : notes) out += "\n  notes  " + n;
-  return out;
+u64 BackwardRun::State::next_number() {
+  static std::atomic<u64> next{1};
+  return next.fetch_add(1);
 }
 
 }  // namespace waymark

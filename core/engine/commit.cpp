@@ -42,7 +42,11 @@ void BackwardRun::State::check_all_arrived() const {
 void BackwardRun::State::run_rest() {
   check_alive();
   if (phase == Phase::ended) fail("backward", "this run is finished; make a new one");
-  while (run_one(nullptr)) {}
+  for (bool more = true; more;) {
+    RunObserver* const observer = run_observer();
+    NodeCard card;
+    more = run_one(observer && observer->wants_cards() ? &card : nullptr);
+  }
   try {
     for (const LeafState& l : leaves) {
       Slot& slot = slots[l.slot];

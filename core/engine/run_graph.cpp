@@ -12,6 +12,7 @@ BackwardRun::State::State(std::vector<Tensor> r, RunOptions o) : roots(std::move
   find_nodes();
   find_inputs();
   mark_wanted();
+  if (RunObserver* observer = run_observer()) observer->on_start(number, roots);
   start();
 }
 
@@ -176,7 +177,11 @@ void BackwardRun::State::start() {
       seed = make_empty(roots[i].shape(), roots[i].dtype());
       visit_float(seed.dtype(), [&](auto zero) { *seed.data<decltype(zero)>() = 1; });
     }
-    deliver(slots[slot_of(root_edges[i])], root_edges[i], Grad(std::move(seed)), "backward", 0);
+    Slot& slot = slots[slot_of(root_edges[i])];
+    Contribution part;
+    part.from = "seed";
+    part.gradient.value = deliver(slot, root_edges[i], Grad(std::move(seed)), "backward", 0, true);
+    slot.parts.push_back(std::move(part));  // its statistics are for the card that shows it
   }
 }
 

@@ -1,4 +1,7 @@
 // One node of a run: its hooks, its rule, and the edges that carry the rule's gradients on.
+#include <chrono>
+#include <typeinfo>
+
 #include "core/engine/run_state.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
@@ -7,16 +10,17 @@ namespace waymark {
 
 // ---- the edge: everything that happens between two nodes ------------------------------------------------------------
 
-void BackwardRun::State::deliver(Slot& slot, const Edge& to, Grad c, std::string_view op, size_t input) {
+Tensor BackwardRun::State::deliver(Slot& slot, const Edge& to, Grad c, std::string_view op, size_t input, bool keep) {
   ++slot.arrived;
-  if (!c.value.defined()) return;
+  slot.has_stats = false;
+  if (!c.value.defined()) return {};
   const Shape& shape = to.leaf ? to.leaf->shape : to.node->outputs[to.slot].shape;
   const DType dtype = to.leaf ? to.leaf->dtype : to.node->outputs[to.slot].dtype;
   if (!is_float(c.value.dtype()))
     fail(op, "the rule returned a gradient of dtype {} for input {}; gradients are f32 or f64", name_of(c.value.dtype()), input);
   if (c.window) {
     add_window(slot, shape, dtype, c);
-    return;
+    return keep ? c.value : Tensor();
   }
   if (c.value.shape() != shape) {
     if (!broadcasts_to(shape, c.value.shape()))
@@ -24,7 +28,9 @@ void BackwardRun::State::deliver(Slot& slot, const Edge& to, Grad c, std::string
     c.value = sum_to_size(c.value, shape);
   }
   if (c.value.dtype() != dtype) c.value = to_dtype(std::move(c.value), dtype);
+  Tensor kept = keep ? c.value : Tensor();
   accumulate(slot, std::move(c.value));
+  return kept;
 }
 
 Tensor BackwardRun::State::to_dtype(Tensor t, DType dtype) { return waymark::to(std::move(t), dtype); }
@@ -40,7 +46,7 @@ void BackwardRun::State::accumulate(Slot& slot, Tensor c) {
   if (options.create_graph) {
     slot.value = add(slot.value, c);
     slot.owned = false;
-  } else if (slot.owned && slot.value.impl()->use_count() == 1) {  // else somebody looks at what has arrived so far
+  } else if (slot.writable()) {  // else somebody looks at what has arrived so far
     ops::binary_into("backward", kernels::Binary::add, slot.value, slot.value, c);
   } else {
     slot.value = ops::binary_value("backward", kernels::Binary::add, slot.value, c, c.dtype());
@@ -49,7 +55,7 @@ void BackwardRun::State::accumulate(Slot& slot, Tensor c) {
 }
 
 void BackwardRun::State::own(Slot& slot) {
-  if (slot.owned || !slot.value.defined()) return;
+  if (!slot.value.defined() || slot.writable()) return;
   if (options.create_graph) {
     slot.value = clone(slot.value);  // recorded
   } else {
@@ -86,8 +92,12 @@ void BackwardRun::State::run_hooks(Slot& slot, const HookList& hooks, const std:
   const HookList now = hooks;  // a hook may add and remove hooks: that takes effect from the next tensor
   for (const Hook& hook : now) {
     own(slot);  // a hook that edits in place must not change another edge
+    const u32 version = slot.value.version();
     const Tensor replaced = (*hook.run)(slot.value);
-    if (card) ++card->hooks_run;
+    if (card) {
+      ++card->hooks_run;
+      card->hooks_changed |= slot.value.version() != version;
+    }
     if (!replaced.defined() || replaced.is(slot.value)) continue;
     if (replaced.shape() != slot.value.shape() || replaced.dtype() != slot.value.dtype())
       fail("hook", "a hook of {} returned {} {} for a gradient of {} {}", where, replaced.shape(), name_of(replaced.dtype()),
@@ -151,12 +161,13 @@ bool BackwardRun::State::run_next(NodeCard* card) {
     for (u32 k = 0; k < outputs; ++k)
       if (first[k].value.defined() && (first[k].captured || !node.hooks.empty())) run_slot_hooks(node, k, first[k], card);
     if (!state.wanted) continue;
-    run_rule_of(state, card);
-    ++done;
     if (card) {
-      card->step = static_cast<i64>(done);
+      card->step = static_cast<i64>(done) + 1;
       card->total = static_cast<i64>(total);
     }
+    run_rule_of(state, card);
+    ++done;
+    if (card && run_observer()) run_observer()->on_card(*card);
     return true;
   }
   return false;
@@ -168,7 +179,8 @@ void BackwardRun::State::run_rule_of(NodeState& state, NodeCard* card) {
   SmallVector<Tensor, 2> g;
   for (size_t k = 0; k < outputs; ++k) {
     Slot& s = slots[state.first_slot + k];
-    if (card) card->incoming.push_back({outputs == 1 ? "g" : fmt::format("g{}", k), s.value});
+    if (card) card->incoming.push_back(describe_incoming(s, outputs == 1 ? "g" : fmt::format("g{}", k), card->hooks_changed));
+    s.parts.clear();
     g.emplace_back(std::move(s.value));
     s.value = Tensor();
   }
@@ -179,7 +191,9 @@ void BackwardRun::State::run_rule_of(NodeState& state, NodeCard* card) {
   std::vector<Tensor> seen;
   if (thread_state().observer) [[unlikely]] seen.assign(g.begin(), g.end());
   Grads out;
+  using Clock = std::chrono::steady_clock;
   try {
+    const Clock::time_point begin = card ? Clock::now() : Clock::time_point();
     if (options.create_graph) {
       const EnableGrad on;
       out = run_rule(node, {g.begin(), g.size()}, need);
@@ -187,6 +201,7 @@ void BackwardRun::State::run_rule_of(NodeState& state, NodeCard* card) {
       const NoGrad off;
       out = run_rule(node, {g.begin(), g.size()}, need);
     }
+    if (card) card->nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
     if (out.size() != node.edges.size())
       fail(node.op->name, "the rule returned {} gradients for {} inputs", out.size(), node.edges.size());
     if (thread_state().observer) [[unlikely]] thread_state().observer->on_rule(node, seen, out);
@@ -199,18 +214,24 @@ void BackwardRun::State::run_rule_of(NodeState& state, NodeCard* card) {
         continue;
       }
       Slot& slot = slots[to[i]];
-      if (card) card->outgoing.push_back(describe_edge(node.edges[i], out[i]));
-      deliver(slot, node.edges[i], std::move(out[i]), node.op->name, i);
-      if (card) {
-        card->outgoing.back().arrived = slot.arrived;
-        card->outgoing.back().expected = slot.expected;
+      if (!card) {
+        deliver(slot, node.edges[i], std::move(out[i]), node.op->name, i);
+        continue;
       }
+      const bool window = static_cast<bool>(out[i].window);
+      NodeCard::Outgoing& o = card->outgoing.emplace_back(describe_edge(node, i, out[i], slot));
+      const Tensor arrived = deliver(slot, node.edges[i], std::move(out[i]), node.op->name, i, true);
+      describe_delivery(node, o, arrived, window, slot);
     }
   } catch (const Error& e) {
+    if (typeid(e) != typeid(Error)) throw;  // one of its own kind says all there is to say
     rethrow_with_place(e, node, "in backward of");
   }
   if (card) finish_card(*card, node);
-  if (!options.retain_graph && !options.rewindable) node.release();
+  if (options.retain_graph || options.rewindable) return;
+  node.release();
+  if (card)
+    for (NodeCard::SavedItem& item : card->saved) item.freed = item.has_values;
 }
 
 void BackwardRun::State::rethrow_with_place(const Error& e, const Node& node, std::string_view what) {

@@ -14,23 +14,40 @@ struct Slot {
   bool owned = false;      // the engine holds the only handle of a dense buffer
   bool captured = false;   // an input of grad() that is no leaf
   int arrived = 0, expected = 0;
+  // Only where cards are made:
+  std::vector<Contribution> parts;
+  TensorStats stats;       // of value, if has_stats
+  bool has_stats = false;
   void clear() {
     value = Tensor();
     owned = false;
     arrived = 0;
+    parts.clear();
   }
+  // May the buffer be written? A card or a recorder may have taken a handle since.
+  bool writable() const { return owned && value.impl()->use_count() == 1 && value.impl()->storage->use_count() == 1; }
 };
 
-// Rules and edges run with the grad mode of the run.
+// Shares and cosines of the parts of a sum.
+void share_out(std::vector<Contribution>& parts, const Tensor& sum);
+
+// Edges and hooks of leaves run with the grad mode of the run.
 class ModeOfRun {
  public:
-  explicit ModeOfRun(bool create_graph) : before_(thread_state().grad_enabled) { thread_state().grad_enabled = create_graph; }
-  ~ModeOfRun() { thread_state().grad_enabled = before_; }
+  explicit ModeOfRun(bool create_graph) : before_(thread_state().grad_enabled), observer_(thread_state().observer) {
+    thread_state().grad_enabled = create_graph;
+    if (!create_graph) thread_state().observer = nullptr;  // what an edge does is told by the card, not as an op
+  }
+  ~ModeOfRun() {
+    thread_state().grad_enabled = before_;
+    thread_state().observer = observer_;
+  }
   ModeOfRun(const ModeOfRun&) = delete;
   ModeOfRun& operator=(const ModeOfRun&) = delete;
 
  private:
   bool before_;
+  Observer* observer_;
 };
 
 struct BackwardRun::State {
@@ -65,7 +82,8 @@ struct BackwardRun::State {
   void check_alive() const;               // Error if the run failed
   u32 slot_of(const Edge& e) const;       // kNowhere: not in this graph
 
-  void deliver(Slot& slot, const Edge& to, Grad c, std::string_view op, size_t input);
+  // Returns what was added to the slot, for a card; undefined if nothing was.
+  Tensor deliver(Slot& slot, const Edge& to, Grad c, std::string_view op, size_t input, bool keep = false);
   static Tensor to_dtype(Tensor t, DType dtype);
   void accumulate(Slot& slot, Tensor c);
   void own(Slot& slot);                   // makes the buffer private
@@ -85,9 +103,13 @@ struct BackwardRun::State {
   void release_all();
 
   // core/engine/card.cpp
-  static NodeCard describe_node(const Node& node);
-  NodeCard::Outgoing describe_edge(const Edge& to, const Grad& g);
+  void find_savers();
+  NodeCard describe_node(const Node& node);
+  static NodeCard::Incoming describe_incoming(Slot& slot, std::string name, bool changed);
+  static NodeCard::Outgoing describe_edge(const Node& node, size_t input, const Grad& g, const Slot& slot);
+  static void describe_delivery(const Node& node, NodeCard::Outgoing& out, const Tensor& c, bool window, Slot& slot);
   static void finish_card(NodeCard& card, const Node& node);
+  static u64 next_number();
 
   std::vector<Tensor> roots;
   RunOptions options;
@@ -105,6 +127,11 @@ struct BackwardRun::State {
   bool has_card = false, replaying = false;
   Phase phase = Phase::running;
   u64 stopped_at = 0;
+  u64 number = next_number();             // of this run in the process
+  // Which nodes keep a storage, and the bytes of all of them; made for the first card.
+  std::unordered_map<const Storage*, std::vector<const Node*>> savers;
+  i64 saved_bytes = 0;
+  bool savers_known = false;
 };
 
 }  // namespace waymark

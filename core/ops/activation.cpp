@@ -48,7 +48,7 @@ Tensor from_input(const OpInfo& op, Unary loop, Binary backward, const Arg& x, C
       if (fused_backward_allowed()) return {binary_value(name, backward, std::move(g), v, v.dtype(), true)};
       return {composed(g, v)};
     };
-  });
+  }, [&](Attrs& at) { if (op.name == "gelu") at("approximate", std::string(loop == Unary::gelu_tanh ? "tanh" : "none")); });
 }
 
 }  // namespace
@@ -105,6 +105,21 @@ namespace {
 
 using Parameters = std::array<double, 3>;
 
+// How the schema calls the parameters of a loop, as far as they are the caller's.
+const char* const* parameter_names(std::string_view op) {
+  struct Names {
+    std::string_view op;
+    const char* names[4];
+  };
+  static constexpr Names table[] = {{"leaky_relu", {"negative_slope"}}, {"elu", {"alpha"}}, {"celu", {"alpha"}},
+                                    {"hardtanh", {"min_val", "max_val"}}, {"softplus", {"beta", "threshold"}},
+                                    {"threshold", {"threshold", "value"}}};
+  static constexpr const char* none[] = {nullptr};
+  for (const Names& n : table)
+    if (n.op == op) return n.names;
+  return none;
+}
+
 template <class Composed>
 Tensor activation(const OpInfo& op, Activation f, const Arg& x, const Parameters& p, Composed composed) {
   check_defined(op.name, x);
@@ -116,6 +131,9 @@ Tensor activation(const OpInfo& op, Activation f, const Arg& x, const Parameters
       if (fused_backward_allowed()) return {zip_value(kernels::activation_backward_loop(f, v.dtype()), g, v, p)};
       return {composed(g, v)};
     };
+  }, [&](Attrs& at) {
+    const char* const* names = parameter_names(op.name);
+    for (size_t i = 0; i < p.size() && names[i]; ++i) at(names[i], p[i]);
   });
 }
 

@@ -1,5 +1,6 @@
 #include "core/ops/arithmetic.h"
 
+#include "core/ops/attributes.h"
 #include "core/ops/convert.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/functions.h"
@@ -55,7 +56,7 @@ Tensor add_or_sub(const OpInfo& op, Binary loop, const Arg& a, const Arg& b, con
       if (need[1]) db = factor == 1 ? g : mul(g, factor);
       return {need[0] ? std::move(g) : Tensor(), std::move(db)};
     };
-  }, [&](Attrs& at) { at("alpha", alpha.to_double()); });
+  }, [&](Attrs& at) { at("alpha", attribute_of(alpha)); });
 }
 
 }  // namespace
@@ -81,7 +82,7 @@ Tensor add(Arg a, Scalar b, Scalar alpha) {
   b = scaled("add", a, b, alpha);
   return record(kAdd, binary_value("add", Binary::add, a, b, promote(*a, b), true), {a}, [](Saver&) {
     return [](Tensor g, const Need&) -> Grads { return {std::move(g)}; };
-  }, [&](Attrs& at) { at("other", b.to_double()); });
+  }, [&](Attrs& at) { at("other", attribute_of(b)); });
 }
 
 static void refuse_b8(const Arg& a, bool b_is_b8) {
@@ -101,7 +102,7 @@ Tensor sub(Arg a, Scalar b, Scalar alpha) {
   b = scaled("sub", a, b, alpha);
   return record(kSub, binary_value("sub", Binary::sub, a, b, promote(*a, b), true), {a}, [](Saver&) {
     return [](Tensor g, const Need&) -> Grads { return {std::move(g)}; };
-  }, [&](Attrs& at) { at("other", b.to_double()); });
+  }, [&](Attrs& at) { at("other", attribute_of(b)); });
 }
 
 extern constexpr OpInfo kRsub{
@@ -114,7 +115,7 @@ Tensor rsub(Arg a, Scalar b) {
   refuse_b8(a, b.category() == 0);
   return record(kRsub, binary_value("rsub", Binary::sub, a, b, promote(*a, b), true, true), {a}, [](Saver&) {
     return [](Tensor g, const Need&) -> Grads { return {neg(std::move(g))}; };
-  }, [&](Attrs& at) { at("other", b.to_double()); });
+  }, [&](Attrs& at) { at("other", attribute_of(b)); });
 }
 
 // ---- mul, div, neg --------------------------------------------------------------------------------------------------
@@ -143,7 +144,7 @@ Tensor mul(Arg a, Scalar b) {
   check_defined("mul", a);
   return record(kMul, binary_value("mul", Binary::mul, a, b, promote(*a, b), true), {a}, [&](Saver&) {
     return [b](Tensor g, const Need&) -> Grads { return {mul(std::move(g), b)}; };
-  }, [&](Attrs& at) { at("other", b.to_double()); });
+  }, [&](Attrs& at) { at("other", attribute_of(b)); });
 }
 
 extern constexpr OpInfo kDiv{
@@ -175,7 +176,7 @@ Tensor div(Arg a, Scalar b) {
   check_defined("div", a);
   return record(kDiv, binary_value("div", Binary::div, a, b, to_float(promote(*a, b)), true), {a}, [&](Saver&) {
     return [b](Tensor g, const Need&) -> Grads { return {div(std::move(g), b)}; };
-  }, [&](Attrs& at) { at("other", b.to_double()); });
+  }, [&](Attrs& at) { at("other", attribute_of(b)); });
 }
 
 Tensor operator/(Scalar a, Arg b) { return mul(reciprocal(b), a); }
@@ -244,7 +245,8 @@ Tensor minimum(Arg a, Arg b) { return extreme(kMinimum, Binary::minimum, a, b); 
   }                                                                                                                 \
   Tensor NAME(Arg a, Scalar b) {                                                                                    \
     check_defined(#NAME, a);                                                                                        \
-    return record_nondiff(K, binary_value(#NAME, Binary::NAME, a, b, promote(*a, b)), {a});                         \
+    return record_nondiff(K, binary_value(#NAME, Binary::NAME, a, b, promote(*a, b)), {a},                          \
+                          [&](Attrs& at) { at("other", attribute_of(b)); });                                        \
   }
 WAYMARK_COMPARISON(kEq, eq, "y = [a = b]")
 WAYMARK_COMPARISON(kNe, ne, "y = [a ≠ b]")

@@ -162,7 +162,13 @@ Tensor convolve(const Arg& x, const Arg& w, const Tensor& bias, const Geometry& 
       return {need[0] ? spread(gy, *w, g) : Tensor(), need[1] ? weight_gradient(*x, gy, g) : Tensor(),
               need[2] ? sum(gy, {0, 2}) : Tensor()};
     };
-  }, [&](Attrs& at) { at("stride", g.stride); at("padding", std::vector<i64>{g.left, g.right}); at("dilation", g.dilation); at("groups", g.groups); });
+  }, [&](Attrs& at) {
+    at("stride", g.stride);
+    if (g.left == g.right) at("padding", g.left);
+    else at("padding", std::string("same"));
+    at("dilation", g.dilation);
+    at("groups", g.groups);
+  });
 }
 
 Tensor spread(const Arg& z, const Arg& w, const Geometry& g) {
@@ -170,7 +176,14 @@ Tensor spread(const Arg& z, const Arg& w, const Geometry& g) {
     return [g, z = s.input(0, s.needs(1)), w = s.input(1, s.needs(0))](Tensor gx, const Need& need) -> Grads {
       return {need[0] ? convolve(gx, *w, Tensor(), g) : Tensor(), need[1] ? weight_gradient(gx, *z, g) : Tensor()};
     };
-  }, [&](Attrs& at) { at("stride", g.stride); at("padding", std::vector<i64>{g.left, g.right}); at("dilation", g.dilation); at("groups", g.groups); });
+  }, [&](Attrs& at) {
+    at("stride", g.stride);
+    at("padding", g.left);
+    // What the last window leaves over at the end; the padding there may differ by one.
+    at("output_padding", g.length + g.left + g.left - ((g.outputs - 1) * g.stride + g.dilation * (g.taps - 1) + 1));
+    at("dilation", g.dilation);
+    at("groups", g.groups);
+  });
 }
 
 Tensor weight_gradient(const Arg& x, const Arg& z, const Geometry& g) {

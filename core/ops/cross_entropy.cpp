@@ -216,7 +216,9 @@ Tensor cross_entropy(Arg x, Arg target, const CrossEntropyOptions& o) {
     auto* sums = stats.defined() ? reinterpret_cast<kernels::RowLogSum<T>*>(stats.data<T>()) : nullptr;
     kernels::cross_entropy<T>(problem(zero, t.ids, weight), logits.data<T>(), loss.data<T>(), sums, n);
   });
-  return record(kCrossEntropy, reduced_value(loss, c.positions, reduction, t.divisor), {x}, [&](Saver& s) {
+  // Target and weight are constants here; they are listed so that the op can be called again.
+  const Tensor constant_weight = o.weight.defined() ? alias(o.weight) : Tensor();
+  return record(kCrossEntropy, reduced_value(loss, c.positions, reduction, t.divisor), {x, target, constant_weight}, [&](Saver& s) {
     const double factor = factor_of(reduction, t.divisor);
     return [=, x = s.input(0), ids = s.indices(t.ids), stats = s.stats(stats), w = s.stats(weight),
             row_w = s.stats(t.row_weight)](Tensor g, const Need&) -> Grads {
@@ -226,7 +228,7 @@ Tensor cross_entropy(Arg x, Arg target, const CrossEntropyOptions& o) {
         const Tensor input = *x, b = target_matrix(saved, c, w_value, smoothing, input.shape(), input.dtype());
         const Tensor a = sum(b, c.axis, true);  // a constant: Σ_c B
         const Tensor dx = mul(spread(g, reduction, factor, c.axis), sub(mul(softmax(input, c.axis), a), b));
-        return {masked_fill(dx, eq(a, 0), 0)};
+        return {masked_fill(dx, eq(a, 0), 0), Tensor(), Tensor()};
       }
       const Tensor input = *x, rows = axis_last(input, c.axis), from = contiguous_value(g), targets = *ids, sums = *stats;
       const Tensor dx = make_empty(rows.shape(), rows.dtype());
@@ -237,12 +239,13 @@ Tensor cross_entropy(Arg x, Arg target, const CrossEntropyOptions& o) {
                                            reduction == Reduction::none ? 1 : 0, static_cast<T>(factor), dx.data<T>(),
                                            targets.numel());
       });
-      return {axis_back(dx, c.axis, input.shape())};
+      return {axis_back(dx, c.axis, input.shape()), Tensor(), Tensor()};
     };
   }, [&](Attrs& at) {
     at("ignore_index", o.ignore_index);
     at("reduction", std::string(o.reduction));
     at("label_smoothing", smoothing);
+    at("empty", std::string(o.empty));
   });
 }
 
@@ -273,14 +276,19 @@ Tensor nll_loss(Arg logp, Arg target, const NllLossOptions& o) {
   });
   if (t.row_weight.defined()) loss = binary_value("nll_loss", kernels::Binary::mul, std::move(loss), t.row_weight, dtype, true);
   loss = unary_value("nll_loss", kernels::Unary::neg, std::move(loss), dtype, {}, true);
-  return record(kNllLoss, reduced_value(loss, c.positions, reduction, t.divisor), {logp}, [&](Saver& s) {
+  const Tensor constant_weight = o.weight.defined() ? alias(o.weight) : Tensor();
+  return record(kNllLoss, reduced_value(loss, c.positions, reduction, t.divisor), {logp, target, constant_weight}, [&](Saver& s) {
     const double factor = factor_of(reduction, t.divisor);
     return [=, shape = s.shape(0), ids = s.indices(t.ids), row_w = s.stats(t.row_weight)](Tensor g, const Need&) -> Grads {
       const Targets saved{.ids = *ids, .row_weight = row_w ? *row_w : Tensor()};
       const Tensor one_hot = in_place_of(weighted_one_hot(saved, c.count, g.dtype()), c, shape);
-      return {neg(mul(one_hot, spread(g, reduction, factor, c.axis)))};
+      return {neg(mul(one_hot, spread(g, reduction, factor, c.axis))), Tensor(), Tensor()};
     };
-  }, [&](Attrs& at) { at("ignore_index", o.ignore_index); at("reduction", std::string(o.reduction)); });
+  }, [&](Attrs& at) {
+    at("ignore_index", o.ignore_index);
+    at("reduction", std::string(o.reduction));
+    at("empty", std::string(o.empty));
+  });
 }
 
 }  // namespace waymark

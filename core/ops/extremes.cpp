@@ -113,6 +113,7 @@ auto shared_rule(const ReducePlan& p) {
 Tensor shared(const OpInfo& op, const Arg& x, const Dims& dim, bool keepdim, Side side) {
   const ReducePlan p = plan_nonempty(op.name, x, dim, keepdim);
   return record(op, extreme_value(p, side, false).values, {x}, shared_rule(p), [&](Attrs& at) {
+    if (dim.all()) return;
     at("dim", p.dim_list());
     at("keepdim", keepdim);
   });
@@ -141,7 +142,10 @@ Tensor position(const OpInfo& op, const Arg& x, std::optional<i64> dim, bool kee
   check_defined(op.name, x);
   if (x->dtype() == kB8) fail_at(x.loc(), op.name, "b8 is not supported; convert with to(...)");
   const ReducePlan p = plan_nonempty(op.name, x, dim ? Dims(*dim) : Dims(), keepdim);
-  return record_nondiff(op, extreme_value(p, side, true).indices, {x}, [&](Attrs& at) { at("dim", p.dim_list()); });
+  return record_nondiff(op, extreme_value(p, side, true).indices, {x}, [&](Attrs& at) {
+    if (dim) at("dim", *dim);
+    at("keepdim", keepdim);
+  });
 }
 
 }  // namespace
@@ -173,7 +177,10 @@ MinMax aminmax(Arg x, std::optional<i64> dim, bool keepdim) {
           return {dx};
         };
       },
-      [&](Attrs& at) { at("dim", p.dim_list()); });
+      [&](Attrs& at) {
+        if (dim) at("dim", *dim);
+        at("keepdim", keepdim);
+      });
   return {outputs[0], outputs[1]};
 }
 

@@ -162,7 +162,11 @@ Tensor nan_to_num(Arg x, double nan, std::optional<double> posinf, std::optional
         const Unrecorded off;
         return [finite = s.bits(isfinite(*x))](Tensor g, const Need&) -> Grads { return {where(*finite, g, 0)}; };
       },
-      [&](Attrs& at) { at("nan", nan); });
+      [&](Attrs& at) {
+        at("nan", nan);
+        if (posinf) at("posinf", *posinf);
+        if (neginf) at("neginf", *neginf);
+      });
 }
 
 extern constexpr OpInfo kPositive{.name = "positive",
@@ -217,9 +221,10 @@ Tensor copied(const Tensor& x) {
   return y;
 }
 
-Tensor step(const OpInfo& op, const Arg& x, Tensor y) {
+Tensor step(const OpInfo& op, const Arg& x, Tensor y, i64 decimals = 0) {
   return record(op, std::move(y), {x},
-                [](Saver&) { return [](Tensor g, const Need&) -> Grads { return {mul(std::move(g), 0)}; }; });
+                [](Saver&) { return [](Tensor g, const Need&) -> Grads { return {mul(std::move(g), 0)}; }; },
+                [&](Attrs& at) { if (decimals != 0) at("decimals", decimals); });
 }
 
 }  // namespace
@@ -237,7 +242,7 @@ Tensor round(Arg x, i64 decimals) {
     return step(kRound, x, copied(*x));
   }
   const double p[] = {std::pow(10.0, std::abs(static_cast<double>(decimals))), decimals < 0 ? 1.0 : 0.0};
-  return step(kRound, x, function_value(Function::round, x, false, p));
+  return step(kRound, x, function_value(Function::round, x, false, p), decimals);
 }
 Tensor frac(Arg x) {
   check_defined("frac", x);

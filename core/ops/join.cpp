@@ -222,7 +222,15 @@ std::vector<Tensor> pieces(const OpInfo& op, const Arg& x, int d, const std::vec
       },
       [&](Attrs& a) {
         a("dim", i64{d});
-        a("sizes", lengths);
+        if (op.name == "chunk") {
+          a("chunks", static_cast<i64>(lengths.size()));
+        } else if (op.name == "split") {
+          a("split_size_or_sections", lengths);
+        } else {
+          std::vector<i64> places;  // where the pieces after the first begin
+          for (size_t i = 0; i + 1 < lengths.size(); ++i) places.push_back(lengths[i] + (i ? places.back() : 0));
+          a("indices_or_sections", places);
+        }
       });
   return out;
 }

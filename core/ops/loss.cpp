@@ -70,6 +70,10 @@ Tensor elements(const OpInfo& op, Loss f, const Arg& x, const Arg& target, std::
   Tensor y = zip_value(kernels::loss_loop(f, x->dtype()), *x, *target, p);
   return record(op, std::move(y), {x, target}, [&](Saver& s) {
     return [slopes, x = s.input(0), t = s.input(1)](Tensor g, const Need& need) -> Grads { return slopes(g, *x, *t, need); };
+  }, [&](Attrs& at) {
+    at("reduction", std::string("none"));  // it is an op of its own
+    if (f == Loss::smooth_l1) at("beta", p[0]);
+    if (f == Loss::huber) at("delta", p[0]);
   });
 }
 
@@ -158,7 +162,7 @@ Tensor kl_div(Arg logq, Arg target, std::string_view reduction, bool log_target)
       else if (need[1]) dt = mul(g, sub(add(log(p), 1), *x));
       return {need[0] ? neg(mul(g, weight)) : Tensor(), std::move(dt)};
     };
-  }, [&](Attrs& at) { at("log_target", log_target); });
+  }, [&](Attrs& at) { at("reduction", std::string("none")); at("log_target", log_target); });
   return reduce(y, r, logq.loc(), logq->dim() ? logq->shape()[0] : 1);
 }
 

@@ -122,7 +122,7 @@ Tensor norm(Arg x, Scalar order, Dims dim, bool keepdim) {
       const Tensor slope = mul(sign(v), pow(ratio, p - 1));
       return {mul(up, masked_fill(masked_fill(slope, zero, 0), none, 0))};
     };
-  }, [&](Attrs& at) { at("p", p); at("keepdim", keepdim); });
+  }, [&](Attrs& at) { at("p", p); at("dim", std::vector<i64>(dims.begin(), dims.end())); at("keepdim", keepdim); });
 }
 
 Tensor vector_norm(Arg x, Scalar p, Dims dim, bool keepdim) { return norm(x, p, std::move(dim), keepdim); }

@@ -170,7 +170,8 @@ ValuesIndices single(const ValuesIndices& r, const Tensor& x, int d, bool keepdi
   return {drop(contiguous_value(kept.values)), drop(contiguous_value(kept.indices))};
 }
 
-ValuesIndices record_pair(const OpInfo& op, const Arg& x, const ValuesIndices& r, int d, bool axis_kept) {
+template <class AttrFn>
+ValuesIndices record_pair(const OpInfo& op, const Arg& x, const ValuesIndices& r, int d, bool axis_kept, AttrFn attributes) {
   const Tensor outputs[] = {r.values, r.indices};
   record_many(
       op, outputs, {x},
@@ -179,7 +180,10 @@ ValuesIndices record_pair(const OpInfo& op, const Arg& x, const ValuesIndices& r
           return {route(g[0], *i, shape, d, axis_kept)};
         };
       },
-      [&](Attrs& at) { at("dim", i64{d}); });
+      [&](Attrs& at) {
+        at("dim", i64{d});
+        attributes(at);
+      });
   return r;
 }
 
@@ -197,13 +201,16 @@ ValuesIndices sorted_pair(const Tensor& x, int d, bool descending) {
 ValuesIndices sort(Arg x, i64 dim, bool descending) {
   check_defined("sort", x);
   const int d = wrap_dim("sort", dim, x->dim());
-  return record_pair(kSort, x, sorted_pair(*x, d, descending), d, true);
+  return record_pair(kSort, x, sorted_pair(*x, d, descending), d, true, [&](Attrs& at) { at("descending", descending); });
 }
 
 Tensor argsort(Arg x, i64 dim, bool descending) {
   check_defined("argsort", x);
   const int d = wrap_dim("argsort", dim, x->dim());
-  return record_nondiff(kArgsort, sorted_pair(*x, d, descending).indices, {x}, [&](Attrs& at) { at("dim", i64{d}); });
+  return record_nondiff(kArgsort, sorted_pair(*x, d, descending).indices, {x}, [&](Attrs& at) {
+    at("dim", i64{d});
+    at("descending", descending);
+  });
 }
 
 ValuesIndices topk(Arg x, i64 k, i64 dim, bool largest, bool /*sorted*/) {
@@ -217,7 +224,10 @@ ValuesIndices topk(Arg x, i64 k, i64 dim, bool largest, bool /*sorted*/) {
                                                              Before<std::decay_t<decltype(*row)>>{row, largest});
                                          }),
                                  *x, d, k);
-  return record_pair(kTopk, x, r, d, true);
+  return record_pair(kTopk, x, r, d, true, [&](Attrs& at) {
+    at("k", k);
+    at("largest", largest);
+  });
 }
 
 namespace {
@@ -248,7 +258,8 @@ ValuesIndices median_along(const OpInfo& op, const Arg& x, i64 dim, bool keepdim
   const int d = wrap_dim(op.name, dim, x->dim());
   if (x->dim() && x->shape()[d] == 0)
     fail_at(x.loc(), op.name, "axis {} of {} is empty, so there is nothing to choose from", d, x->shape());
-  return record_pair(op, x, single(of_rank(*x, d, MedianRank{skip_nan}), *x, d, keepdim), d, keepdim);
+  return record_pair(op, x, single(of_rank(*x, d, MedianRank{skip_nan}), *x, d, keepdim), d, keepdim,
+                     [&](Attrs& at) { at("keepdim", keepdim); });
 }
 
 Tensor full_median(const OpInfo& op, const Arg& x, bool skip_nan) {
@@ -279,7 +290,10 @@ ValuesIndices kthvalue(Arg x, i64 k, i64 dim, bool keepdim) {
   const i64 n = x->dim() ? x->shape()[d] : 1;
   if (k < 1 || k > n) fail_at(x.loc(), "kthvalue", "k {} is outside [1, {}], the extent of axis {}", k, n, d);
   return record_pair(kKthvalue, x, single(of_rank(*x, d, [&](const auto*, i64) { return k - 1; }), *x, d, keepdim), d,
-                     keepdim);
+                     keepdim, [&](Attrs& at) {
+                       at("k", k);
+                       at("keepdim", keepdim);
+                     });
 }
 
 Tensor median(Arg x) { return full_median(kMedian, x, false); }

@@ -60,10 +60,13 @@ extern constexpr OpInfo kWeightedWindows{
 
 namespace {
 
-Tensor weighted_windows(const OpInfo& op, const Arg& x, std::shared_ptr<const Taps> taps, bool adjoint = false) {
+template <class AttrFn>
+Tensor weighted_windows(const OpInfo& op, const Arg& x, std::shared_ptr<const Taps> taps, bool adjoint, AttrFn attributes) {
   return record(op, taps_value(*x, *taps, adjoint), {x}, [&](Saver&) {
-    return [taps, adjoint](Tensor g, const Need&) -> Grads { return {weighted_windows(kWeightedWindows, g, taps, !adjoint)}; };
-  });
+    return [taps, adjoint](Tensor g, const Need&) -> Grads {
+      return {weighted_windows(kWeightedWindows, g, taps, !adjoint, detail::NoAttrs{})};  // a type of its own would never end
+    };
+  }, attributes);
 }
 
 // add(first, weights) for each output j by window(j).
@@ -101,7 +104,13 @@ Tensor avg_pool1d(Arg x, i64 size, std::optional<i64> stride_or_default, i64 pad
     const i64 divisor = count_include_pad ? end - begin : high - low;
     weight.insert(weight.end(), static_cast<size_t>(std::max<i64>(0, high - low)), 1 / static_cast<double>(divisor));
     return low;
-  }));
+  }), false, [&](Attrs& at) {
+    at("kernel_size", size);
+    at("stride", stride);
+    at("padding", padding);
+    at("ceil_mode", ceil_mode);
+    at("count_include_pad", count_include_pad);
+  });
 }
 
 extern constexpr OpInfo kAdaptiveAvgPool1d{
@@ -118,7 +127,7 @@ Tensor adaptive_avg_pool1d(Arg x, i64 output_size) {
     const i64 low = j * n / output_size, high = ((j + 1) * n + output_size - 1) / output_size;
     weight.insert(weight.end(), static_cast<size_t>(high - low), 1 / static_cast<double>(high - low));
     return low;
-  }));
+  }), false, [&](Attrs& at) { at("output_size", output_size); });
 }
 
 extern constexpr OpInfo kInterpolate{
@@ -151,7 +160,11 @@ Tensor interpolate(Arg x, i64 size, std::string_view mode, bool align_corners) {
       weight.push_back(share);
     }
     return low;
-  }));
+  }), false, [&](Attrs& at) {
+    at("size", size);
+    at("mode", std::string(mode));
+    at("align_corners", align_corners);
+  });
 }
 
 extern constexpr OpInfo kMaxPool1d{
@@ -187,6 +200,12 @@ Tensor max_pool1d(Arg x, i64 size, std::optional<i64> stride_or_default, i64 pad
       fill_into(none, 0);
       return {scatter_add(none, -1, *place, g)};
     };
+  }, [&](Attrs& at) {
+    at("kernel_size", size);
+    at("stride", stride);
+    at("padding", padding);
+    at("dilation", dilation);
+    at("ceil_mode", ceil_mode);
   });
 }
 

@@ -110,7 +110,7 @@ Tensor sum_to_size(Arg x, const Shape& shape) {
   Tensor y = alias(kept, shape, contiguous_strides(shape), kept.offset());
   return record(kSumToSize, std::move(y), {x}, [&](Saver& s) {
     return [full = s.shape(0)](Tensor g, const Need&) -> Grads { return {expand(g, full)}; };
-  });
+  }, [&](Attrs& at) { at("size", shape.vec()); });
 }
 
 }  // namespace waymark

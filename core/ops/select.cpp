@@ -1,6 +1,7 @@
 // where, masked_fill: selection by a mask (declared in arithmetic.h).
 #include "core/kernels/loops.h"
 #include "core/ops/arithmetic.h"
+#include "core/ops/attributes.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/functions.h"
 #include "core/ops/index.h"
@@ -82,7 +83,7 @@ Tensor where(Arg condition, Arg a, Scalar b) {
   const DType dtype = promote(*a, b);
   return record(kWhere, where_value("where", *condition, *a, b, dtype), {condition, a}, [&](Saver& s) {
     return [c = s.input(0)](Tensor g, const Need&) -> Grads { return {Tensor(), where(*c, g, 0)}; };
-  });
+  }, [&](Attrs& at) { at("other", attribute_of(b)); });
 }
 
 Tensor where(Arg condition, Scalar a, Arg b) {
@@ -91,7 +92,7 @@ Tensor where(Arg condition, Scalar a, Arg b) {
   const DType dtype = promote(*b, a);
   return record(kWhere, where_value("where", *condition, a, *b, dtype), {condition, b}, [&](Saver& s) {
     return [c = s.input(0)](Tensor g, const Need&) -> Grads { return {Tensor(), where(*c, 0, g)}; };
-  });
+  }, [&](Attrs& at) { at("input", attribute_of(a)); });
 }
 
 Tensor where(Arg condition, Scalar a, Scalar b) {
@@ -117,7 +118,7 @@ Tensor masked_fill(Arg x, Arg mask, Scalar v) {
     fail_at(x.loc(), "masked_fill", "a float value does not fit into {}; convert with to(...)", name_of(x->dtype()));
   return record(kMaskedFill, where_value("masked_fill", *mask, v, *x, x->dtype()), {x, mask}, [&](Saver& s) {
     return [m = s.input(1)](Tensor g, const Need&) -> Grads { return {masked_fill(g, *m, 0), Tensor()}; };
-  }, [&](Attrs& at) { at("value", v.to_double()); });
+  }, [&](Attrs& at) { at("value", attribute_of(v)); });
 }
 
 }  // namespace waymark

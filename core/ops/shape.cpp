@@ -229,7 +229,20 @@ Tensor window_of(const OpInfo& op, Arg x, const Window& w) {
       if (grad_enabled()) return {embed_window(g, shape, w)};
       return {Grad(std::move(g), w)};
     };
-  }, [&](Attrs& at) { at("dim", i64{w.dim}); at("start", w.start); });
+  }, [&](Attrs& at) {
+    const i64 dim = w.dim;
+    switch (w.kind) {
+      case Window::Kind::select: at("dim", dim); at("index", w.start); break;
+      case Window::Kind::diagonal: at("offset", w.start); at("dim1", dim); at("dim2", i64{w.dim2}); break;
+      case Window::Kind::unfold: at("dimension", dim); at("size", w.length); at("step", w.step); break;
+      case Window::Kind::slice:
+        at("dim", dim);
+        at("start", w.start);
+        at("end", w.length > 0 ? w.start + (w.length - 1) * w.step + 1 : w.start);
+        at("step", w.step);
+        break;
+    }
+  });
 }
 
 Tensor embed_window(Arg x, const Shape& shape, const Window& w) {

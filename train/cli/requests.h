@@ -49,6 +49,20 @@ struct EvalRequest {
 Command eval_command(std::function<int(const EvalRequest&)> run);
 int run_eval(const EvalRequest& request);
 
+struct StepRequest {
+  Config config;
+  std::string from;          // folder of a checkpoint; empty: initial weights
+  std::optional<i64> batch;  // training step whose batch is walked
+  std::string script;        // file of commands; empty: stdin
+  bool quiet = false;
+};
+Command step_command(std::function<int(const StepRequest&)> run);
+int run_step(const StepRequest& request);
+
+// The folder of a checkpoint: `target` itself, or of the run at `target` the one that `which` names: last, best, step-N.
+// ConfigError, with `origin` for what is wrong with `which`.
+std::string checkpoint_folder(const std::string& target, const std::string& which, const std::string& origin);
+
 struct DataRequest {
   std::string action;            // list, info, stats, show, check
   std::optional<Config> config;  // resolved, with the task and its data keys; none for list

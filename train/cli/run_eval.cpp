@@ -27,49 +27,6 @@ namespace fs = std::filesystem;
   throw ConfigError(Problems{{origin, text}});
 }
 
-// The checkpoint that is asked for: `target` itself, or one of the run at `target`.
-fs::path checkpoint_of(const EvalRequest& request) {
-  const fs::path target = request.target;
-  if (!fs::is_directory(target)) refuse(request.target, "no such folder; give the folder of a run or of a checkpoint");
-  if (fs::exists(target / "model.safetensors")) return target;
-  const fs::path checkpoints = target / "checkpoints", index = checkpoints / "index.json";
-  if (!fs::is_directory(checkpoints)) refuse(request.target, "holds neither a checkpoint nor a run with checkpoints");
-  std::string name = request.which;
-  if (name == "last" || name == "best") {
-    // The index is a convenience: without a good one the folders say what is there, but not what was best.
-    Json list;
-    try {
-      list = parse_json(read_file(index), index.string());
-    } catch (const Error& e) {
-      if (name == "best") refuse("--which", fmt::format("which checkpoint is the best is not known: {}", e.what()));
-      print_warning(e.what());
-    }
-    const Json* entry = list.is_object() ? list.find(name) : nullptr;
-    if (entry && entry->is_string()) {
-      name = entry->as_string();
-    } else {
-      std::string newest, interrupted;
-      for (const CheckpointName& n : CheckpointStore(checkpoints).list()) {
-        std::string& place = n.kind == CheckpointKind::step ? newest : interrupted;
-        if (place.empty()) place = n.name;
-      }
-      if (name == "last" && !newest.empty())
-        name = newest;
-      else if (!interrupted.empty())
-        refuse("--which", fmt::format("the run was interrupted and has no {} checkpoint; what it saved then is {}", name,
-                                      (checkpoints / interrupted).string()));
-      else
-        refuse("--which", fmt::format("the run has no {} checkpoint", name));
-    }
-  } else {
-    // step-N, with or without leading zeros; digits only, as the request says.
-    const std::string digits = name.substr(std::min(name.find_first_not_of('0', 5), name.size() - 1));
-    name = "step-" + (digits.size() < 8 ? std::string(8 - digits.size(), '0') : "") + digits;
-  }
-  if (!fs::is_directory(target / "checkpoints" / name)) refuse("--which", fmt::format("{} has no checkpoint {}", request.target, name));
-  return target / "checkpoints" / name;
-}
-
 // The config of the checkpoint with what may be changed, and further test lengths in its task.
 Config config_of(const fs::path& checkpoint, const EvalRequest& request) {
   Problems problems;
@@ -100,7 +57,7 @@ Config config_of(const fs::path& checkpoint, const EvalRequest& request) {
 int run_eval(const EvalRequest& request) {
   if (request.draws > 1) refuse("--draws", "nothing in these models draws frozen noise, so draws would all be equal");
   if (request.seed) refuse("--seed", "nothing in these models draws frozen noise, so a seed has no effect");
-  const fs::path checkpoint = checkpoint_of(request);
+  const fs::path checkpoint = checkpoint_folder(request.target, request.which, "--which");
   const Config config = config_of(checkpoint, request);
   const CheckpointContents contents = load_checkpoint(checkpoint, CheckpointPart::weights);
   const std::unique_ptr<Task> task = make_task(task_request(config));

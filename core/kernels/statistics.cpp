@@ -1,0 +1,216 @@
+#include "core/kernels/statistics.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "core/kernels/clones.h"
+#include "core/parallel/parallel.h"
+
+namespace waymark::kernels {
+namespace {
+
+constexpr i64 kChunk = 4096;
+
+template <class T> struct Bits;
+template <> struct Bits<float> {
+  using Word = u32;
+  static constexpr int shift = 23, bias = 127;
+  static constexpr Word mask = 0xFF;
+};
+template <> struct Bits<double> {
+  using Word = u64;
+  static constexpr int shift = 52, bias = 1023;
+  static constexpr Word mask = 0x7FF;
+};
+
+template <class T> typename Bits<T>::Word exponent_of(T v) {
+  return std::bit_cast<typename Bits<T>::Word>(v) >> Bits<T>::shift & Bits<T>::mask;
+}
+template <class T> size_t bin_of(T v) {
+  const int k = static_cast<int>(exponent_of(v)) - (Bits<T>::bias - 24);
+  return static_cast<size_t>(std::clamp(k, 0, 31));
+}
+
+// 1 if any value is NaN or infinite: its exponent bits are all ones.
+template <class T> WAYMARK_CLONES bool any_nonfinite(const T* x, i64 n) {
+  using Word = typename Bits<T>::Word;
+  constexpr Word all = Bits<T>::mask << Bits<T>::shift;
+  Word found = 0;
+#pragma omp simd reduction(| : found)
+  for (i64 i = 0; i < n; ++i) {
+    const Word w = std::bit_cast<Word>(x[i]) & all;
+    found |= w == all ? Word(1) : Word(0);
+  }
+  return found != 0;
+}
+
+template <class T> struct Sweep {
+  T low, high;
+  double sum, squares;
+  i64 zeros;
+};
+template <class T> WAYMARK_CLONES Sweep<T> sweep(const T* x, i64 n) {
+  T low = x[0], high = x[0];
+  double sum = 0, squares = 0;
+  i64 zeros = 0;
+#pragma omp simd reduction(min : low) reduction(max : high) reduction(+ : sum, squares, zeros)
+  for (i64 i = 0; i < n; ++i) {
+    const T v = x[i];
+    const double d = static_cast<double>(v);
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+    sum += d;
+    squares += d * d;
+    zeros += v == T(0) ? 1 : 0;
+  }
+  return {low, high, sum, squares, zeros};
+}
+template <class T> WAYMARK_CLONES double deviations_from(double mean, const T* x, i64 n) {
+  double total = 0;
+#pragma omp simd reduction(+ : total)
+  for (i64 i = 0; i < n; ++i) {
+    const double d = static_cast<double>(x[i]) - mean;
+    total += d * d;
+  }
+  return total;
+}
+
+template <class T> void count_bins(const T* x, i64 n, std::array<i64, 32>& bins) {
+  u32 part[4][32] = {};  // four tables: neighbours of equal size would wait for each other
+  i64 i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (size_t j = 0; j < 4; ++j) ++part[j][bin_of(x[i + static_cast<i64>(j)])];
+  for (; i < n; ++i) ++part[0][bin_of(x[i])];
+  for (size_t k = 0; k < 32; ++k) bins[k] += i64{part[0][k]} + part[1][k] + part[2][k] + part[3][k];
+}
+
+// A chunk of finite values.
+template <class T> Summary plain_chunk(const T* x, i64 n) {
+  Summary s;
+  const Sweep<T> w = sweep(x, n);
+  s.count = n;
+  s.zeros = w.zeros;
+  s.min = static_cast<double>(w.low);
+  s.max = static_cast<double>(w.high);
+  s.mean = w.sum / static_cast<double>(n);
+  s.squares = w.squares;
+  s.deviations = deviations_from(s.mean, x, n);
+  count_bins(x, n, s.histogram);
+  s.histogram[0] -= s.zeros;
+  return s;
+}
+
+// A chunk with NaN or infinities: the finite values are gathered, the others counted.
+template <class T> Summary mixed_chunk(const T* x, i64 n, i64 begin) {
+  T finite[kChunk];
+  i64 kept = 0;
+  Summary other;
+  const auto meet = [&](i64& count, i64& first, i64 i) {
+    if (++count == 1) first = begin + i;
+  };
+  for (i64 i = 0; i < n; ++i) {
+    if (std::isnan(x[i])) meet(other.nan, other.first_nan, i);
+    else if (!std::isinf(x[i])) finite[kept++] = x[i];
+    else if (x[i] > 0) meet(other.positive_inf, other.first_positive_inf, i);
+    else meet(other.negative_inf, other.first_negative_inf, i);
+  }
+  Summary s = kept ? plain_chunk(finite, kept) : Summary{};
+  s.count = n;
+  s.nan = other.nan;
+  s.positive_inf = other.positive_inf;
+  s.negative_inf = other.negative_inf;
+  s.first_nan = other.first_nan;
+  s.first_positive_inf = other.first_positive_inf;
+  s.first_negative_inf = other.first_negative_inf;
+  return s;
+}
+
+i64 finite_count(const Summary& s) { return s.count - s.nan - s.positive_inf - s.negative_inf; }
+
+// Chan, Golub and LeVeque 1983: mean and deviations of two parts. a lies before b.
+Summary combined(const Summary& a, const Summary& b) {
+  Summary s = a;
+  s.count += b.count;
+  s.nan += b.nan;
+  s.positive_inf += b.positive_inf;
+  s.negative_inf += b.negative_inf;
+  s.zeros += b.zeros;
+  if (s.first_nan < 0) s.first_nan = b.first_nan;
+  if (s.first_positive_inf < 0) s.first_positive_inf = b.first_positive_inf;
+  if (s.first_negative_inf < 0) s.first_negative_inf = b.first_negative_inf;
+  for (size_t k = 0; k < 32; ++k) s.histogram[k] += b.histogram[k];
+  const double na = static_cast<double>(finite_count(a)), nb = static_cast<double>(finite_count(b));
+  if (nb == 0) return s;
+  if (na == 0) {
+    s.min = b.min;
+    s.max = b.max;
+    s.mean = b.mean;
+    s.deviations = b.deviations;
+    s.squares = b.squares;
+    return s;
+  }
+  const double delta = b.mean - a.mean;
+  s.min = std::min(a.min, b.min);
+  s.max = std::max(a.max, b.max);
+  s.mean = a.mean + delta * nb / (na + nb);
+  s.deviations = a.deviations + b.deviations + delta * delta * na * nb / (na + nb);
+  s.squares = a.squares + b.squares;
+  return s;
+}
+
+template <class T> WAYMARK_CLONES Products products_chunk(const T* a, const T* b, i64 n) {
+  double ab = 0, aa = 0, bb = 0;
+#pragma omp simd reduction(+ : ab, aa, bb)
+  for (i64 i = 0; i < n; ++i) {
+    const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+    ab += x * y;
+    aa += x * x;
+    bb += y * y;
+  }
+  return {ab, aa, bb};
+}
+
+}  // namespace
+
+template <class T> Summary summarize(const T* x, i64 n) {
+  if (n <= 0) return {};
+  return deterministic_reduce<Summary>(
+      n, kChunk,
+      [&](i64 begin, i64 end) {
+        // One call may get more than a chunk where there is only one.
+        const i64 size = end - begin;
+        return any_nonfinite(x + begin, size) ? mixed_chunk(x + begin, size, begin) : plain_chunk(x + begin, size);
+      },
+      combined);
+}
+
+template <class T> int nonfinite_level(const T* x, i64 n) {
+  int level = 0;
+  for (i64 begin = 0; begin < n && level < 2; begin += kChunk) {
+    const i64 size = std::min(kChunk, n - begin);
+    if (!any_nonfinite(x + begin, size)) continue;
+    level = 1;
+    for (i64 i = 0; i < size; ++i)
+      if (std::isnan(x[begin + i])) return 2;
+  }
+  return level;
+}
+
+template <class T> Products products(const T* a, const T* b, i64 n) {
+  if (n <= 0) return {};
+  return deterministic_reduce<Products>(
+      n, kChunk, [&](i64 begin, i64 end) { return products_chunk(a + begin, b + begin, end - begin); },
+      [](const Products& p, const Products& q) { return Products{p.ab + q.ab, p.aa + q.aa, p.bb + q.bb}; });
+}
+
+#define WAYMARK_STATISTICS(T)                     \
+  template Summary summarize<T>(const T*, i64);   \
+  template int nonfinite_level<T>(const T*, i64); \
+  template Products products<T>(const T*, const T*, i64);
+WAYMARK_STATISTICS(float)
+WAYMARK_STATISTICS(double)
+#undef WAYMARK_STATISTICS
+
+}  // namespace waymark::kernels
