@@ -58,7 +58,7 @@ const NodeCard& BackwardRun::current() const {
 const Node* BackwardRun::next() const { return state_->peek(); }
 i64 BackwardRun::index() const { return static_cast<i64>(state_->done); }
 i64 BackwardRun::total() const { return static_cast<i64>(state_->total); }
-u64 BackwardRun::number() const { return state_->number; }
+u64 BackwardRun::number() const { return state_->run_number; }
 const std::vector<Tensor>& BackwardRun::roots() const { return state_->roots; }
 std::vector<const Node*> BackwardRun::nodes() const {
   std::vector<const Node*> out;
@@ -84,7 +84,7 @@ void BackwardRun::rewind(i64 to) {
   s.replaying = true;
   s.has_card = false;
   s.stopped_at = 0;
-  if (RunObserver* observer = run_observer()) observer->on_rewind(s.number, 0);
+  if (RunObserver* observer = run_observer()) observer->on_rewind(s.run_number, 0);
   s.start();
   while (static_cast<i64>(s.done) < to) step();
   s.replaying = false;

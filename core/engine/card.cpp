@@ -83,7 +83,7 @@ void BackwardRun::State::find_savers() {
 NodeCard BackwardRun::State::describe_node(const Node& node) {
   find_savers();
   NodeCard c;
-  c.run = number;
+  c.run = run_number;
   c.info = node.op;
   c.op = node.op->name;
   c.label = node.label();

@@ -12,7 +12,7 @@ BackwardRun::State::State(std::vector<Tensor> r, RunOptions o) : roots(std::move
   find_nodes();
   find_inputs();
   mark_wanted();
-  if (RunObserver* observer = run_observer()) observer->on_start(number, roots);
+  if (RunObserver* observer = run_observer()) observer->on_start(run_number, roots);
   start();
 }
 

@@ -127,7 +127,7 @@ struct BackwardRun::State {
   bool has_card = false, replaying = false;
   Phase phase = Phase::running;
   u64 stopped_at = 0;
-  u64 number = next_number();             // of this run in the process
+  u64 run_number = next_number();             // of this run in the process
   // Which nodes keep a storage, and the bytes of all of them; made for the first card.
   std::unordered_map<const Storage*, std::vector<const Node*>> savers;
   i64 saved_bytes = 0;
