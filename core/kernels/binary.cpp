@@ -51,8 +51,8 @@ WAYMARK_ARITHMETIC(i64, i64)
   WAYMARK_BINARY_LOOP(le_##S, T, bool, a <= b)                             \
   WAYMARK_BINARY_LOOP(gt_##S, T, bool, a > b)                              \
   WAYMARK_BINARY_LOOP(ge_##S, T, bool, a >= b)                             \
-  WAYMARK_BINARY_LOOP(logical_and_##S, T, bool, is_true(a) & is_true(b)) \
-  WAYMARK_BINARY_LOOP(logical_or_##S, T, bool, is_true(a) | is_true(b))  \
+  WAYMARK_BINARY_LOOP(logical_and_##S, T, bool, is_true(a) && is_true(b)) \
+  WAYMARK_BINARY_LOOP(logical_or_##S, T, bool, is_true(a) || is_true(b))  \
   WAYMARK_BINARY_LOOP(logical_xor_##S, T, bool, is_true(a) != is_true(b))
 WAYMARK_COMPARE(f32, float)
 WAYMARK_COMPARE(f64, double)
