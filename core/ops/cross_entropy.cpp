@@ -253,7 +253,7 @@ extern constexpr OpInfo kNllLoss{
     .schema = "nll_loss(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction='mean', "
               "str empty='error') -> Tensor",
     .formula = "yᵢ = −w_t·logp_t; mean: Σ yᵢ / Σ_kept w_t", .rule = "dlogp = −g·w_t·e_t (mean: / Σ_kept w_t)",
-    .saves = {{"indices", For{0}}, {"shape", For{0}}}, .apply = [](OpCall& c) {
+    .saves = {{"indices", For{0}}, {"row statistics", For{0}}, {"shape", For{0}}}, .apply = [](OpCall& c) {
       const std::string reduction = c.word("reduction", "mean"), empty = c.word("empty", "error");
       c.result(nll_loss(c.tensor("input"), c.tensor("target"),
                         {.weight = c.optional_tensor("weight"), .ignore_index = c.integer("ignore_index", -100),

@@ -92,12 +92,12 @@ template <int A, int B> void check_ranks(std::string_view op, const Arg& a, cons
 }  // namespace
 
 #define WAYMARK_PRODUCT_FLOPS(A, B) [](OpCall& c) { return product_flops(c.tensor(A), c.tensor(B)); }
-#define WAYMARK_PRODUCT_SAVES {{"input", For{1}}, {"other", For{0}}}
+#define WAYMARK_PRODUCT_SAVES(SECOND) {{"input", For{1}}, {SECOND, For{0}}}
 
 extern constexpr OpInfo kMatmul{
     .name = "matmul", .family = "matmul", .doc = "matrix product with batch axes",
     .schema = "matmul(Tensor input, Tensor other) -> Tensor", .formula = "C = A·B", .rule = "dA = dC·Bᵀ,  dB = Aᵀ·dC",
-    .saves = WAYMARK_PRODUCT_SAVES, .flops = WAYMARK_PRODUCT_FLOPS("input", "other"),
+    .saves = WAYMARK_PRODUCT_SAVES("other"), .flops = WAYMARK_PRODUCT_FLOPS("input", "other"),
     .apply = [](OpCall& c) { c.result(matmul(c.tensor("input"), c.tensor("other"))); }};
 
 Tensor matmul(Arg a, Arg b) {
@@ -125,7 +125,7 @@ Tensor ops::matmul_by_rows(Arg a, Arg b) {
 
 extern constexpr OpInfo kMm{
     .name = "mm", .family = "matmul", .doc = "product of two matrices", .schema = "mm(Tensor input, Tensor mat2) -> Tensor",
-    .formula = "C = A·B", .rule = "dA = dC·Bᵀ,  dB = Aᵀ·dC", .saves = WAYMARK_PRODUCT_SAVES,
+    .formula = "C = A·B", .rule = "dA = dC·Bᵀ,  dB = Aᵀ·dC", .saves = WAYMARK_PRODUCT_SAVES("mat2"),
     .flops = WAYMARK_PRODUCT_FLOPS("input", "mat2"),
     .apply = [](OpCall& c) { c.result(mm(c.tensor("input"), c.tensor("mat2"))); }};
 
@@ -137,7 +137,7 @@ Tensor mm(Arg a, Arg b) {
 extern constexpr OpInfo kBmm{
     .name = "bmm", .family = "matmul", .doc = "products of two batches of matrices",
     .schema = "bmm(Tensor input, Tensor mat2) -> Tensor", .formula = "C = A·B, for each item",
-    .rule = "dA = dC·Bᵀ,  dB = Aᵀ·dC", .saves = WAYMARK_PRODUCT_SAVES, .flops = WAYMARK_PRODUCT_FLOPS("input", "mat2"),
+    .rule = "dA = dC·Bᵀ,  dB = Aᵀ·dC", .saves = WAYMARK_PRODUCT_SAVES("mat2"), .flops = WAYMARK_PRODUCT_FLOPS("input", "mat2"),
     .apply = [](OpCall& c) { c.result(bmm(c.tensor("input"), c.tensor("mat2"))); }};
 
 static void check_bmm(std::string_view op, const Arg& a, const Arg& b) {
@@ -156,7 +156,7 @@ Tensor bmm(Arg a, Arg b) {
 
 extern constexpr OpInfo kMv{
     .name = "mv", .family = "matmul", .doc = "matrix times vector", .schema = "mv(Tensor input, Tensor vec) -> Tensor",
-    .formula = "y = A·v", .rule = "dA = g·vᵀ,  dv = Aᵀ·g", .saves = WAYMARK_PRODUCT_SAVES,
+    .formula = "y = A·v", .rule = "dA = g·vᵀ,  dv = Aᵀ·g", .saves = WAYMARK_PRODUCT_SAVES("vec"),
     .flops = WAYMARK_PRODUCT_FLOPS("input", "vec"),
     .apply = [](OpCall& c) { c.result(mv(c.tensor("input"), c.tensor("vec"))); }};
 
@@ -168,7 +168,7 @@ Tensor mv(Arg a, Arg vec) {
 extern constexpr OpInfo kDot{
     .name = "dot", .family = "matmul", .doc = "inner product of two vectors",
     .schema = "dot(Tensor input, Tensor tensor) -> Tensor", .formula = "y = Σ aᵢ·bᵢ", .rule = "da = g·b,  db = g·a",
-    .saves = WAYMARK_PRODUCT_SAVES, .flops = WAYMARK_PRODUCT_FLOPS("input", "tensor"),
+    .saves = WAYMARK_PRODUCT_SAVES("tensor"), .flops = WAYMARK_PRODUCT_FLOPS("input", "tensor"),
     .apply = [](OpCall& c) { c.result(dot(c.tensor("input"), c.tensor("tensor"))); }};
 
 Tensor dot(Arg a, Arg b) {
@@ -183,7 +183,7 @@ Tensor dot(Arg a, Arg b) {
 extern constexpr OpInfo kOuter{
     .name = "outer", .family = "matmul", .doc = "all products of two vectors",
     .schema = "outer(Tensor input, Tensor vec2) -> Tensor", .formula = "yᵢⱼ = aᵢ·bⱼ", .rule = "da = g·b,  db = gᵀ·a",
-    .saves = WAYMARK_PRODUCT_SAVES,
+    .saves = WAYMARK_PRODUCT_SAVES("vec2"),
     .apply = [](OpCall& c) { c.result(outer(c.tensor("input"), c.tensor("vec2"))); }};
 
 Tensor outer(Arg a, Arg b) {

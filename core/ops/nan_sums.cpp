@@ -11,7 +11,7 @@ namespace waymark {
 
 using namespace ops;
 
-#define WAYMARK_NAN_SUM(K, NAME, DOC, FORMULA, RULE)                                   \
+#define WAYMARK_NAN_SUM(K, NAME, DOC, FORMULA, RULE, ...)                              \
   extern constexpr OpInfo K{                                                           \
       .name = #NAME,                                                                   \
       .family = "reduce",                                                              \
@@ -19,12 +19,12 @@ using namespace ops;
       .schema = #NAME "(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor", \
       .formula = FORMULA,                                                              \
       .rule = RULE,                                                                    \
-      .saves = {{"mask bits", For{0}}},                                                \
+      .saves = {__VA_ARGS__},                                                          \
       .apply = [](OpCall& c) { c.result(NAME(c.tensor("input"), c.dims("dim"), c.flag("keepdim", false))); }};
 WAYMARK_NAN_SUM(kNansum, nansum, "sum of the elements that are not NaN", "y = Σ [x not NaN]·x",
-                "dx = g where x is not NaN")
+                "dx = g where x is not NaN", {"mask bits", For{0}})
 WAYMARK_NAN_SUM(kNanmean, nanmean, "mean of the elements that are not NaN", "y = Σ [x not NaN]·x / count",
-                "dx = g/count where x is not NaN")
+                "dx = g/count where x is not NaN", {"mask bits", For{0}}, {"row statistics", For{0}})
 
 namespace {
 

@@ -6,6 +6,8 @@
 #include "core/autograd/state.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
+#include "core/ops/convolution.h"
+#include "core/ops/einsum.h"
 #include "core/ops/embedding.h"
 #include "core/ops/functions.h"
 #include "core/ops/inplace.h"
@@ -46,6 +48,26 @@ TEST_CASE("messages: shapes, dtypes, places") {
   CHECK_ERROR(matmul(zeros({2, 2}), zeros({2, 2}, kF64)),
               "matmul: dtypes differ: f32 x f64; convert one with to(...)");
   CHECK_ERROR(zeros({i64{1} << 31, i64{1} << 32}), "zeros: [2147483648, 4294967296] has more than 2^63-1 bytes");
+}
+
+TEST_CASE("V41_V45_V50_shapes_that_do_not_fit") {
+  const auto refused = [](const char* op, const std::string& text) {
+    INFO(text);
+    CHECK(text.starts_with(std::string(op) + ": "));
+  };
+#define REFUSED(OP, ...) refused(OP, error_text([&] { static_cast<void>(__VA_ARGS__); }))
+  REFUSED("matmul", matmul(zeros({2, 3, 4}), zeros({5, 4, 2})));
+  REFUSED("matmul", matmul(zeros({}), zeros({3})));
+  REFUSED("mm", mm(zeros({3}), zeros({3, 2})));
+  REFUSED("bmm", bmm(zeros({2, 3, 4}), zeros({3, 4, 2})));
+  REFUSED("einsum", einsum("ij,ij->ij", {zeros({2, 3}), zeros({4, 3})}));
+  REFUSED("einsum", einsum("ij->ii", {zeros({2, 2})}));
+  REFUSED("einsum", einsum("ij->ik", {zeros({2, 2})}));
+  REFUSED("einsum", einsum("ij,jk->ik", {zeros({2, 2})}));
+  REFUSED("einsum", einsum("ij->i", {zeros({2, 2, 2})}));
+  REFUSED("conv1d", conv1d(zeros({1, 1, 2}), zeros({1, 1, 3})));
+  REFUSED("conv1d", conv1d(zeros({1, 2, 5}), zeros({3, 4, 3})));
+#undef REFUSED
 }
 
 TEST_CASE("messages: versions and graphs that are gone") {

@@ -238,6 +238,48 @@ TEST_CASE("every rule: recorded = not recorded, twice the same bits, linear in g
   });
 }
 
+TEST_CASE("what a rule keeps is what its OpInfo declares") {
+  std::set<std::string> told;  // one line for each op and item
+  for_all_cases(MemoryLayout::contiguous, [&](const OpCase&, const Instance& x) {
+    const std::vector<Tensor> leaves = leaves_of(x), outputs = x.run(leaves);
+    std::set<std::string> declared;
+    for (const SaveText& t : x.op->saves) declared.insert(std::string(t.what));
+    // The tensor arguments of the schema, in order.
+    std::vector<std::string> names;
+    const std::string schema(x.op->schema.substr(0, x.op->schema.find("->")));
+    for (size_t at = schema.find("Tensor"); at != std::string::npos; at = schema.find("Tensor", at + 1)) {
+      const size_t from = schema.find(' ', at) + 1;
+      names.push_back(schema.substr(from, schema.find_first_of(",)=", from) - from));
+    }
+    for (const Tensor& y : outputs) {
+      if (!y.requires_grad() || y.is_leaf()) continue;
+      const Node& n = *ensure_meta(y).history.node;
+      if (n.op != x.op) continue;  // composed of others
+      for (const Saved& saved : n.saved) {
+        std::string what;
+        switch (saved.kind) {
+          case SaveKind::input: {
+            const bool all = names.size() == n.edges.size();
+            what = all ? names[saved.index] : "";
+            if (all ? declared.contains(what) : !declared.empty()) continue;
+            break;
+          }
+          case SaveKind::output: what = "output"; break;
+          case SaveKind::indices:
+            what = declared.contains("index") ? "index" : declared.contains("rows") ? "rows" : "indices";
+            break;
+          case SaveKind::bits: what = declared.contains("mask") ? "mask" : "mask bits"; break;
+          case SaveKind::stats: what = "row statistics"; break;
+          case SaveKind::shape: what = "shape"; break;
+          default: what = "random key";
+        }
+        if (!declared.contains(what)) told.insert(fmt::format("{} keeps {}", x.op->name, what));
+      }
+    }
+  });
+  CHECK(fmt::format("{}", fmt::join(told, "; ")) == "");
+}
+
 TEST_CASE("every op with only some of its inputs requiring grad") {
   for_all_cases(MemoryLayout::contiguous, [](const OpCase&, const Instance& x) {
     const std::vector<Tensor> all = leaves_of(x);

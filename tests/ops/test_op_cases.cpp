@@ -50,7 +50,7 @@ void compare_f32(const Instance& x) {
 }  // namespace
 
 TEST_CASE("C63 op cases: gradcheck, gradgradcheck, layouts, f32") {
-  const int seeds = by_level(1, 1, 5);
+  const int seeds = by_level(1, 3, 8);
   for (const OpCase& c : all_cases()) {
     const OpInfo* op = find_op(c.op);
     CHECK_MESSAGE((op && op->apply), c.op << " is not listed, or cannot be called by name");
