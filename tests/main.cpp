@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "WAYMARK_TEST_LEVEL must be quick, normal or full\n");
     return 2;
   }
+  static_cast<void>(waymark::test::all_cases());  // the table holds tensors for good: no leak of the test that asks first
   doctest::Context context(argc, argv);
   const int result = context.run();
   if (context.shouldExit()) return result;

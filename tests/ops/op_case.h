@@ -29,6 +29,7 @@ struct CaseArg {
   std::vector<double> kinks;           // values stay `margin` away from these
   double margin = 0.05;
   bool distinct = false;               // values far apart from each other: ops with ties
+  bool dominant = false;               // the last two axes are matrices with a dominant diagonal: ops that invert them
   bool grad = true;                    // f64 inputs require grad unless said
   bool layouts = true;                 // try other memory layouts
   int list = -1;                       // element of a list argument: `tensors` number 0, 1, ...
@@ -36,6 +37,7 @@ struct CaseArg {
   CaseArg&& range(double a, double b) && { low = a; high = b; return std::move(*this); }
   CaseArg&& away_from(double kink, double by = 0.05) && { kinks.push_back(kink); margin = by; return std::move(*this); }
   CaseArg&& apart() && { distinct = true; return std::move(*this); }
+  CaseArg&& dominant_diagonal() && { dominant = true; return std::move(*this); }
   CaseArg&& no_grad() && { grad = false; return std::move(*this); }
   CaseArg&& as_is() && { layouts = false; return std::move(*this); }
 };

@@ -37,9 +37,15 @@ void fill(const CaseArg& a, const Tensor& t, std::mt19937_64& rng) {
     std::uniform_int_distribution<i64> u(static_cast<i64>(a.low), std::max(static_cast<i64>(a.low), static_cast<i64>(a.high) - 1));
     for (i64 i = 0; i < n; ++i) t.data<i64>()[i] = u(rng);
   } else if (a.distinct) {  // a shuffled grid: no two values are close
+    // On a lattice, which the first argument and the others see from different places: no ties between them either.
+    double step = 0.0625;
+    while (step * static_cast<double>(n) > a.high - a.low) step /= 2;
+    const double phase = a.name == "input" || a.list == 0 ? 0.25 : 0.75;
     std::vector<double> grid(static_cast<size_t>(n));
-    for (i64 i = 0; i < n; ++i)
-      grid[static_cast<size_t>(i)] = a.low + (a.high - a.low) * (static_cast<double>(i) + 0.5) / static_cast<double>(n);
+    for (i64 i = 0; i < n; ++i) {
+      const double v = a.low + (a.high - a.low) * static_cast<double>(i) / static_cast<double>(n);
+      grid[static_cast<size_t>(i)] = (std::ceil(v / step - 1e-9) + phase) * step;
+    }
     std::shuffle(grid.begin(), grid.end(), rng);
     std::copy(grid.begin(), grid.end(), t.data<double>());
   } else {
@@ -82,6 +88,13 @@ Sample sample(const CaseArg& a, MemoryLayout layout, std::mt19937_64& rng) {
   }
   s.leaf = make_empty(leaf, a.dtype);
   fill(a, s.leaf, rng);
+  if (a.dominant) {
+    const Tensor m = s.view(s.leaf);
+    const i64 rows = m.size(-1), batch = m.numel() / std::max<i64>(1, rows * rows);
+    for (i64 b = 0; b < batch; ++b)
+      for (i64 i = 0; i < rows; ++i)
+        (n == 2 ? m : m.select(0, b)).at<double>({i, i}) = static_cast<double>(rows) + 0.3 * static_cast<double>(i);
+  }
   if (a.dtype == kF64 && a.grad) s.leaf.requires_grad_();
   return s;
 }
