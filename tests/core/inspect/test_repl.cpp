@@ -47,7 +47,7 @@ Session run_lines(BackwardRun& run, const std::string& lines, bool strict = fals
 struct Walk : test::SmallModel {
   inspect::Recorder recorder{{.keep = inspect::Keep::values, .max_elements = INT64_MAX}};
   BackwardRun run{loss(), {.rewindable = true}};
-  std::string operator()(const std::string& lines) { return run_lines(run, lines).out; }
+  std::string operator()(const std::string& lines, int width = 200) { return run_lines(run, lines, false, false, width).out; }
 };
 
 }  // namespace
@@ -119,8 +119,9 @@ TEST_CASE("stepper: the card and its parts") {
   CHECK(has(walk("out\n"), "arrived 1 of 1"));
   CHECK(has(walk("saved\n"), "saved  output 0 [2, 2, 4, 4] f32"));
   CHECK(walk("hooks\n") == "  hooks  none\n");
-  CHECK(has(walk("check\n"), "check  passed: "));
-  CHECK(has(walk("card\n"), "check  passed: "));
+  const std::string checked = walk("check\ncard\n");
+  CHECK(has(checked, "check  passed: "));
+  CHECK(checked.rfind("check  passed: ") > checked.find("masked_softmax #"));  // on the card, too
   // The sum of two contributions: shares add up.
   walk("goto 0\nuntil embedding\nstep\n");
   const std::string sum = walk("in\n");
@@ -134,7 +135,7 @@ TEST_CASE("stepper: nothing is wider than the terminal") {
   BackwardRun run(m.loss(), {.rewindable = true});
   std::string script;
   for (i64 i = 0; i < run.total(); ++i) script += "step\n";
-  script += "why token_embedding.weight\ntree\nbytes\nhelp\nhelp print\nhelp until\n";
+  script += "why token_embedding.weight\ntree\nbytes\ngoto 9\ncheck\nnext\nhelp\nhelp print\nhelp until\n";
   std::istringstream lines(run_lines(run, script, false, false, 60).out);
   std::string line, longest;
   int widest = 0;
@@ -181,7 +182,7 @@ TEST_CASE("stepper: tree counts nodes and gradients by module") {
   const std::string start = walk("tree 1\n");
   CHECK(has(start, fmt::format("(all)       {:>10}", fmt::format("0/{}", walk.run.total())).substr(0, 5)));
   CHECK(has(start, fmt::format("0/{}", walk.run.total())));
-  CHECK(has(walk("end\ntree\n"), "attention"));
+  CHECK(has(walk("end\ntree 4\n"), "attention"));
 }
 
 TEST_CASE("stepper: check all finds the wrong rule") {
@@ -227,7 +228,7 @@ TEST_CASE("stepper: help lists what there is, and nothing else") {
     CHECK_MESSAGE(has(help, fmt::format("\n  {}", command)) != help.starts_with(fmt::format("  {}", command)), command);
     CHECK(!has(walk(fmt::format("help {}\n", command)), "there is no command"));
   }
-  for (const char* missing : {"twin", "heat", "page", "dot ", "forward"}) CHECK_MESSAGE(!has(help, missing), missing);
+  for (const char* missing : {"twin", "heat", "page", "dot ", "  forward"}) CHECK_MESSAGE(!has(help, missing), missing);
   CHECK(has(walk("help stpe\n"), "Did you mean step?"));
 }
 

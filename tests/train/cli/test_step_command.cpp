@@ -6,10 +6,13 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
+#include "core/tensor/types.h"
 #include "tests/temporary_folder.h"
 #include "tests/train/cli/program.h"
 
+using waymark::i64;
 using waymark::test::run_program;
 namespace fs = std::filesystem;
 
@@ -46,7 +49,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST_CASE("step: through a pipe, plain text, nothing written") {
   const Folder folder;
-  const auto r = folder.pipe("step\nuntil masked_softmax\nstep\ncheck\nback\n\nwhy head.weight\nprnt\nquit\n", {}, "60");
+  const auto r = folder.pipe("step\nuntil masked_softmax\nstep\ncheck\nback\n\nwhy head.weight\nprnt\nquit\n");
   INFO(r.err);
   CHECK(r.code == 0);
   for (const char* part : {"step 0: 4 items, 64 tokens, ", "loss ", " nodes   ", " saved   ", " parameters in ", "next: ", "1/",
@@ -55,6 +58,15 @@ TEST_CASE("step: through a pipe, plain text, nothing written") {
     CHECK_MESSAGE(has(r.out, part), part);
   CHECK(!has(r.out, "\x1b"));
   CHECK(!fs::exists("runs"));
+  // As narrow as 60 columns: no line that has a blank to break at is longer.
+  const auto narrow = folder.pipe("step 3\nnext\nuntil masked_softmax\ncard\n", {}, "60");
+  std::istringstream lines(narrow.out);
+  for (std::string line; std::getline(lines, line);) {
+    i64 columns = 0;
+    for (char c : line) columns += (static_cast<unsigned char>(c) & 0xC0u) != 0x80u;
+    CAPTURE(line);
+    CHECK((columns <= 60 || line.find(' ', 12) == std::string::npos));
+  }
   // End of input without quit is fine, too.
   CHECK(folder.pipe("step\n").code == 0);
   CHECK(folder.pipe("").code == 0);
