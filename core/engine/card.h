@@ -116,7 +116,7 @@ struct WAYMARK_API NodeCard {
   std::string outgoing_text(int width = 100) const;
   std::string saved_text(int width = 100) const;
   std::string hooks_text() const;
-  std::string check_text() const;
+  std::string check_text(int width = 100) const;
 };
 
 // "dim=-1, keepdim=false"

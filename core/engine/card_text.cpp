@@ -146,15 +146,17 @@ std::string NodeCard::hooks_text() const {
   return fmt::format("  hooks  {} ran{}", hooks_run, hooks_changed ? ", changed the gradient" : ", changed nothing");
 }
 
-std::string NodeCard::check_text() const {
-  if (!check) return "  check  not run";
+std::string NodeCard::check_text(int width) const {
+  constexpr std::string_view head = "  check  ", more = "         ";
+  if (!check) return std::string(head) + "not run";
   const NodeCheck& c = *check;
-  if (!c.possible) return "  check  not possible: " + c.reason;
-  std::string out = fmt::format("  check  {}: {} derivatives, largest error {:.1e} (limit {:.0e})", c.passed ? "passed" : "FAILED",
-                                c.compared, c.max_error, c.tolerance);
+  if (!c.possible) return hanging(head, "not possible: " + c.reason, width);
+  std::string out = hanging(head, fmt::format("{}: {} derivatives, largest error {:.1e} (limit {:.0e})", c.passed ? "passed" : "FAILED",
+                                              c.compared, c.max_error, c.tolerance), width);
   if (c.compared && !c.where.empty())
-    out += fmt::format("\n         at {}: rule {:.8g}, finite difference {:.8g}", c.where, c.analytic, c.numeric);
-  if (c.near_kinks) out += fmt::format("\n         {} elements lie within 10 steps of a kink and were left out", c.near_kinks);
+    out += "\n" + hanging(more, fmt::format("at {}: rule {:.8g}, finite difference {:.8g}", c.where, c.analytic, c.numeric), width);
+  if (c.near_kinks)
+    out += "\n" + hanging(more, fmt::format("{} elements lie within 10 steps of a kink and were left out", c.near_kinks), width);
   return out;
 }
 
@@ -172,7 +174,7 @@ std::string NodeCard::to_string(int width) const {
   if (!outgoing.empty()) out += "\n" + outgoing_text(width);
   if (hooks_run) out += "\n" + hooks_text();
   for (const std::string& n : notes) out += "\n" + hanging("  notes  ", n, width);
-  return out + "\n" + check_text();
+  return out + "\n" + check_text(width);
 }
 
 }  // namespace waymark

@@ -1,6 +1,7 @@
 // The commands that move.
 #include <charconv>
 
+#include "core/engine/layout.h"
 #include "core/inspect/stepper.h"
 #include "core/tensor/suggest.h"
 
@@ -26,13 +27,13 @@ bool inside(const std::string& scope, const std::string& module) {
 void Stepper::say_position() {
   const Node* next = run_.next();
   if (!next) {
-    say(fmt::format("the end: all {} nodes ran; nothing is committed to .grad", run_.total()));
+    say(hanging("", fmt::format("the end: all {} nodes ran; nothing is committed to .grad", run_.total()), io_.width));
     return;
   }
   std::string text = fmt::format("next: {}", next->label());
   const std::string where = next->where();
   if (!where.empty()) text += "   " + where;
-  say(text);
+  say(hanging("", text, io_.width));
 }
 
 void Stepper::step(const std::string& argument) {
@@ -83,8 +84,8 @@ void Stepper::run_while(const std::function<bool(const Node&)>& more) {
   }
   const i64 ran = run_.index() - before;
   if (ran > 0) {
-    say(fmt::format("{} node{} ran in {:.3g} ms, with {} saved", ran, ran == 1 ? "" : "s", static_cast<double>(time) / 1e6,
-                    bytes_text(static_cast<i64>(saved))));
+    say(hanging("", fmt::format("{} node{} ran in {:.3g} ms, with {} saved", ran, ran == 1 ? "" : "s", static_cast<double>(time) / 1e6,
+                                bytes_text(static_cast<i64>(saved))), io_.width));
     card("");
   }
   say_position();

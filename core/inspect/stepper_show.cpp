@@ -70,7 +70,7 @@ void Stepper::why(const std::string& given) {
   const std::string full = full_name(name);
   const CardTensor sum = TraceTensor(trace, full).gradient();
   if (!sum.computed) return say(fmt::format("grad({}): - (nothing arrived yet)", full));
-  say(fmt::format("grad({})   {}   {}", full, sum.shape, short_text(sum.stats)));
+  say(hanging("", fmt::format("grad({})   {}   {}", full, sum.shape, short_text(sum.stats)), io_.width));
   branch(branch, full, 1);
 }
 
@@ -181,7 +181,7 @@ void Stepper::check(const std::string& argument) {
   if (argument.empty()) {
     const NodeCard& c = current();
     checks_[c.seq] = check_node(c, options);
-    return say(current().check_text());
+    return say(current().check_text(io_.width));
   }
   if (argument != "all") fail("", "check stands alone, for the current node, or as check all; not check {}", printable(argument));
   // Fewer derivatives a node than `check` takes: there are many nodes.
@@ -212,7 +212,7 @@ void Stepper::check(const std::string& argument) {
       NodeCard shown = c;
       shown.check = r;
       say(shown.head_text(io_.width));
-      say(shown.check_text());
+      say(shown.check_text(io_.width));
     }
   }
   if (here < run_.index()) run_.rewind(here);

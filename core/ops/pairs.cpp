@@ -4,6 +4,7 @@
 
 #include "core/kernels/functions.h"
 #include "core/ops/arithmetic.h"
+#include "core/ops/attributes.h"
 #include "core/ops/convert.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/functions.h"
@@ -292,7 +293,7 @@ Tensor floor_divide(Arg a, Arg b) {
 }
 Tensor floor_divide(Arg a, Scalar b) {
   const DType t = check_division("floor_divide", a, b);
-  return record_nondiff(kFloorDivide, quotient_value(*a, b, t, true), {a});
+  return record_nondiff(kFloorDivide, quotient_value(*a, b, t, true), {a}, [&](Attrs& at) { at("other", attribute_of(b)); });
 }
 
 Tensor div(Arg a, Arg b, std::string_view rounding_mode) {

@@ -238,7 +238,9 @@ Tensor window_of(const OpInfo& op, Arg x, const Window& w) {
       case Window::Kind::slice:
         at("dim", dim);
         at("start", w.start);
-        at("end", w.length > 0 ? w.start + (w.length - 1) * w.step + 1 : w.start);
+        // Backwards to index 0 has no end that could be written.
+        if (const i64 last = w.start + (w.length - 1) * w.step; w.length == 0) at("end", w.start);
+        else if (w.step > 0 || last > 0) at("end", last + (w.step > 0 ? 1 : -1));
         at("step", w.step);
         break;
     }

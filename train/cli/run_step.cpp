@@ -1,6 +1,7 @@
 // What waymark step does: forward on one batch of the run's own data, then the stepper on its backward pass.
 #include <fmt/format.h>
 
+#include "core/engine/layout.h"
 #include "core/inspect/recorder.h"
 #include "core/inspect/repl.h"
 #include "core/ops/arithmetic.h"
@@ -59,9 +60,11 @@ int run_step(const StepRequest& request) {
 
   inspect::ReplIo io = request.script.empty() ? inspect::terminal_io() : inspect::script_io(request.script);
   if (!request.quiet) {
-    io.write(fmt::format("{}\nstep {}: {} items, {} tokens, {} targets\n", config.name(), step, batch.items, batch.kept, batch.scored));
-    io.write(inspect::run_summary(run) + "\n");
-    if (const Node* next = run.next()) io.write(fmt::format("next: {}{}\n", next->label(), next->where().empty() ? "" : "   " + next->where()));
+    const auto line = [&](const std::string& text) { io.write(hanging("", text, io.width) + "\n"); };
+    line(config.name());
+    line(fmt::format("step {}: {} items, {} tokens, {} targets", step, batch.items, batch.kept, batch.scored));
+    line(inspect::run_summary(run));
+    if (const Node* next = run.next()) line(fmt::format("next: {}{}", next->label(), next->where().empty() ? "" : "   " + next->where()));
     if (io.person) io.write("Enter runs it; help lists the commands.\n");
   }
   return inspect::repl(run, std::move(io));
