@@ -80,9 +80,9 @@ Grads recorded_gradients(Divergence kind, const Tensor& g, const Tensor& x, cons
   // p (d − Σ p d) and −q (d − Σ q d)
   const Tensor by_p = sub(pd, mul(p, sum(pd, dim, true))), by_q = sub(mul(q, sum(qd, dim, true)), qd);
   if (kind == Divergence::forward)
-    return {need[0] ? mul(slope, by_p) : Tensor(), need[1] ? neg(mul(slope, apart)) : Tensor()};
+    return {need[0] ? mul(slope, by_p) : Tensor(), need[1] ? neg(mul(slope, apart)) : Tensor(), Tensor()};
   const Tensor half = mul(slope, 0.5);
-  return {need[0] ? mul(half, add(by_p, apart)) : Tensor(), need[1] ? mul(half, sub(by_q, apart)) : Tensor()};
+  return {need[0] ? mul(half, add(by_p, apart)) : Tensor(), need[1] ? mul(half, sub(by_q, apart)) : Tensor(), Tensor()};
 }
 
 Tensor divergence(const OpInfo& op, Divergence kind, const Arg& x, const Arg& other, i64 dim, const Tensor& keep) {
@@ -103,7 +103,7 @@ Tensor divergence(const OpInfo& op, Divergence kind, const Arg& x, const Arg& ot
                            rows, n);
   });
   return record(
-      op, value, {x, other},
+      op, value, {x, other, keep},
       [&](Saver& s) {
         return [kind, d, x = s.input(0), y = s.input(1), keep = s.bits(keep), stats = s.stats(stats)](
                    Tensor g, const Need& need) -> Grads {
@@ -122,7 +122,7 @@ Tensor divergence(const OpInfo& op, Divergence kind, const Arg& x, const Arg& ot
                                             dy.defined() ? dy.data<T>() : nullptr, count, classes);
           });
           return {dx.defined() ? axis_back(dx, d, u.shape()) : Tensor(),
-                  dy.defined() ? axis_back(dy, d, u.shape()) : Tensor()};
+                  dy.defined() ? axis_back(dy, d, u.shape()) : Tensor(), Tensor()};
         };
       },
       [&](Attrs& at) { at("dim", i64{d}); });
