@@ -102,7 +102,7 @@ int run_eval(const EvalRequest& request) {
   if (request.seed) refuse("--seed", "nothing in these models draws frozen noise, so a seed has no effect");
   const fs::path checkpoint = checkpoint_of(request);
   const Config config = config_of(checkpoint, request);
-  const CheckpointContents contents = load_checkpoint(checkpoint);
+  const CheckpointContents contents = load_checkpoint(checkpoint, CheckpointPart::weights);
   const std::unique_ptr<Task> task = make_task(task_request(config));
 
   std::vector<std::string> splits{request.split};

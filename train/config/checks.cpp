@@ -119,11 +119,15 @@ void check_table_lengths(CheckContext& c) {
   std::set<std::string> said;
   for (const auto& sum : c.config.layers("model.position")) {
     for (const nn::Options& encoding : sum) {
-      if (!encoding.has("max_len") || encoding.integer("max_len") >= longest) continue;
-      const std::string text =
-          fmt::format("{} has {} rows, but the task needs {} positions: write {}(max_len={})", encoding.name(),
-                      encoding.integer("max_len"), longest, encoding.name(), longest);
-      if (said.insert(text).second) c.add("model.position", text);
+      std::string text;
+      if (encoding.has("max_len") && encoding.integer("max_len") < longest)
+        text = fmt::format("{} has {} rows, but the task needs {} positions: write {}(max_len={})", encoding.name(),
+                           encoding.integer("max_len"), longest, encoding.name(), longest);
+      else if (encoding.has("beyond") && encoding.is_word("beyond", "error") && encoding.integer("clip") < longest - 1)
+        text = fmt::format("{} refuses pairs farther apart than clip = {}, but the task has pairs {} apart: write clip={}, "
+                           "or beyond=clip or zero",
+                           encoding.name(), encoding.integer("clip"), longest - 1, longest - 1);
+      if (!text.empty() && said.insert(text).second) c.add("model.position", text);
     }
   }
 }

@@ -67,18 +67,19 @@ void put_in_place(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-CheckpointContents load_checkpoint(const fs::path& folder) {
+CheckpointContents load_checkpoint(const fs::path& folder, CheckpointPart part) {
   CheckpointContents out;
   const fs::path state = folder / kState;
   state_from_json(read_file(state), state.string(), out.state, out.facts);
   for (const char* file : {kModel, kOptimizer, kConfig}) {
+    if (file == kOptimizer && part == CheckpointPart::weights) continue;
     const auto hash = out.facts.files.find(file);
     if (hash == out.facts.files.end()) fail("", "{}: \"files\" does not name {}", state.string(), file);
     if (xxh128_hex(read_file(folder / file, i64{1} << 40)) != hash->second)
       fail("", "{}: damaged: its bytes are not those that were written", (folder / file).string());
   }
   out.model = read_tensors(folder / kModel);
-  out.optimizer = read_tensors(folder / kOptimizer);
+  if (part == CheckpointPart::all) out.optimizer = read_tensors(folder / kOptimizer);
   out.config = read_file(folder / kConfig);
   return out;
 }

@@ -34,8 +34,12 @@ struct CheckpointContents {
   std::string config;  // config.toml
 };
 
-// Reads a checkpoint folder, all of it; Error if anything is missing, damaged or does not fit its hash.
-WAYMARK_API CheckpointContents load_checkpoint(const std::filesystem::path& folder);
+// What is read of a checkpoint: everything, or all but the optimizer, which evaluation does not need.
+enum class CheckpointPart : u8 { all, weights };
+
+// Reads a checkpoint folder; Error if anything that is read is missing, damaged or does not fit its hash.
+WAYMARK_API CheckpointContents load_checkpoint(const std::filesystem::path& folder,
+                                               CheckpointPart part = CheckpointPart::all);
 
 class WAYMARK_API CheckpointStore {
  public:

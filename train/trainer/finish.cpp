@@ -95,7 +95,7 @@ bool Run::evaluate_end(RunResult& result) {
   }
   nn::ModuleBase& module = s_.model->module();
   const nn::StateDict last = copy_of(module);
-  module.load_state_dict(on_disk() ? load_checkpoint(store_->path_of(state_.best_val->step)).model : best_in_memory_);
+  module.load_state_dict(on_disk() ? load_checkpoint(store_->path_of(state_.best_val->step), CheckpointPart::weights).model : best_in_memory_);
   result.best = evaluate_tests(state_.best_val);
   module.load_state_dict(last);
   if (!result.best) return false;

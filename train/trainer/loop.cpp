@@ -257,7 +257,9 @@ void Run::stop_nonfinite(double loss, double norm) {
     first = fmt::format("; the first parameter that is not finite is {} ({})", p.name, bad_value ? "its values" : "its gradient");
     break;
   }
-  nonfinite_error_ = fmt::format("step {}: loss {}, gradient norm {}{}", state_.step + 1, loss, norm, first);
+  // The sign of a NaN says nothing.
+  nonfinite_error_ = fmt::format("step {}: loss {}, gradient norm {}{}", state_.step + 1, std::isnan(loss) ? std::nan("") : loss,
+                                 std::isnan(norm) ? std::nan("") : norm, first);
   if (plan_.skip_nonfinite)
     nonfinite_error_ += fmt::format("; {} updates in a row could not be made", state_.nonfinite_in_a_row);
   optimizer_->zero_grad();

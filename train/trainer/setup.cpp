@@ -116,9 +116,15 @@ void Run::restore(CheckpointContents contents) {
   order_->set_cursor(state_.cursor);
   schedule_->set_updates(state_.step);
   ++state_.resumes;
-  if (state_.best_val && !fs::exists(store_->path_of(state_.best_val->step))) {
-    warn(fmt::format("the best checkpoint so far, of step {}, is gone: the best is sought from here on", state_.best_val->step));
-    state_.best_val.reset();
+  if (state_.best_val) {
+    // At the end it is loaded and measured: better to know now that it cannot be.
+    try {
+      (void)load_checkpoint(store_->path_of(state_.best_val->step), CheckpointPart::weights);
+    } catch (const Error& e) {
+      warn(fmt::format("the best checkpoint so far, of step {}, cannot be used, the best is sought from here on: {}",
+                       state_.best_val->step, e.what()));
+      state_.best_val.reset();
+    }
   }
   store_->remove_after(state_.step);
   saved_step_ = state_.step;

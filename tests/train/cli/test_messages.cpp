@@ -179,6 +179,15 @@ TEST_CASE("data: an item that is not there is a wrong request, also in a stream 
   CHECK(has(file_problems("data.train_size = 99999999999\n" + kTask), "must be int 0..4294967296"));
 }
 
+TEST_CASE("distances that an encoding refuses are told before anything runs") {
+  const std::string task = "task = \"char-mlm(source=kjv, context=16, test_lengths=[32])\"\nmodel.position = ";
+  CHECK(file_problems(task + "\"shaw(clip=3, beyond=error)\"") ==
+        "a.toml:2|shaw refuses pairs farther apart than clip = 3, but the task has pairs 31 apart: write clip=31, or "
+        "beyond=clip or zero\n");
+  CHECK(file_problems(task + "\"shaw(clip=31, beyond=error)\"") == "");
+  CHECK(file_problems(task + "\"shaw(clip=3, beyond=zero)\"") == "");
+}
+
 TEST_CASE("a glob that fits no parameter") {
   const std::string groups = file_problems("optim.groups = [{match = \"*.bais\", lr_scale = 2}, {match = \"*\"}, "
                                            "{match = \"head.*\", freeze = true}]\noptim.no_decay = [\"*.biass\"]\n" + kTask);

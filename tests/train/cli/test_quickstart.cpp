@@ -37,7 +37,8 @@ TEST_CASE("quickstart: from a text to the table and the plots; again, only what 
   const Outcome first = quickstart(words, folder.path().string());
   INFO(first.err);
   REQUIRE(first.code == 0);
-  CHECK(has(first.err, "6 runs planned, 0 done, 6 to do"));
+  CHECK(has(first.err, "6 runs planned, 0 done, 6 to do, about "));
+  CHECK(has(first.err, "flop of training"));
   const std::string table = read_file(folder / "runs" / "table.md");
   CHECK(has(first.out, table));
   for (const char* part : {"| none ", "learned(max_len=256)", "rope", "test@256.accuracy", "parameters", "untrained", "±"})

@@ -55,6 +55,35 @@ TEST_CASE("train writes a run; again there is nothing to do; eval gives the same
   CHECK(run_program({"eval", (folder / "a").string(), "--set", "model.embed_dim=8"}).code == 2);
 }
 
+TEST_CASE("a run goes on in its own folder, or in another one") {
+  const Folder folder;
+  REQUIRE(run_program(folder.train("a")).code == 0);
+  fs::remove(folder / "a" / "result.json");  // as if it had been killed at the end
+  const std::string a = (folder / "a").string();
+  // The folder alone says where to go on.
+  CHECK(run_program({"train", "--resume", a, "--progress", "none"}).code == 0);
+  CHECK(fs::exists(folder / "a" / "result.json"));
+  // More steps, elsewhere; what was there stays.
+  const auto fork = run_program({"train", a + "/config.toml", "--resume", a, "--steps", "9", "--out", (folder / "b").string(),
+                                 "--progress", "none"});
+  INFO(fork.err);
+  REQUIRE(fork.code == 0);
+  const auto result = waymark::train::load_result(folder / "b" / "result.json");
+  CHECK(result.steps == 9);
+  CHECK(result.continued_from == waymark::train::load_result(folder / "a" / "result.json").id);
+  CHECK(waymark::train::load_result(folder / "a" / "result.json").steps == 6);
+  // eval does without the optimizer's state, and without an index.
+  fs::remove(folder / "a" / "checkpoints" / "step-00000006" / "optimizer.safetensors");
+  std::ofstream(folder / "a" / "checkpoints" / "index.json") << "{";
+  const auto measured = run_program({"eval", a});
+  INFO(measured.err);
+  CHECK(measured.code == 0);
+  CHECK(measured.err.find("index.json") != std::string::npos);
+  const auto best = run_program({"eval", a, "--which", "best"});
+  CHECK(best.code == 2);
+  CHECK(best.err.find("is not known") != std::string::npos);
+}
+
 TEST_CASE("train: wrong requests change nothing and exit with 2") {
   const Folder folder;
   auto words = folder.train("b");

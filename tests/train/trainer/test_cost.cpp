@@ -58,7 +58,7 @@ TEST_CASE("flops as text") {
 
 TEST_CASE("the peak of a core is a plausible number, and measured once") {
   const double peak = kernels::fma_peak();
-  CHECK(peak > 1e9);    // one SSE unit at half a gigahertz
+  CHECK(peak > 1e7);  // also in a build that nothing optimises
   CHECK(peak < 1e12);
   CHECK(kernels::fma_peak() == peak);
 }

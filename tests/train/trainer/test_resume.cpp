@@ -137,6 +137,44 @@ TEST_CASE("a damaged checkpoint is passed over, an older one taken") {
   CHECK(metrics_of(path) == whole.metrics);
 }
 
+TEST_CASE("a best checkpoint that is damaged costs the best, not the run") {
+  const TemporaryFolder folder;
+  const Config config = small_config(small_text(folder), {{"train.save_every", "1"}});
+  const Whole whole = run_whole(config, folder / "whole");
+  const auto path = folder / "cut";
+  Trainer(config).folder(path).stop_after(7).run();
+  // Validated at step 4 for the first time: that is the best so far.
+  const auto file = path / "checkpoints" / "step-00000004" / "model.safetensors";
+  std::string bytes = read_file(file);
+  bytes.back() = static_cast<char>(bytes.back() ^ 4);
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+  Trainer second(config);
+  const RunResult result = second.folder(path).resume().run();
+  CHECK(result.status == RunStatus::finished);
+  REQUIRE(result.warnings.size() == 1);
+  CHECK(has(result.warnings[0], "the best checkpoint so far, of step 4, cannot be used"));
+  CHECK(has(result.warnings[0], "model.safetensors: damaged"));
+  REQUIRE(result.best);
+  CHECK(result.best->step > 4);
+  CHECK(difference(state_of(second), whole.model) == "");
+}
+
+TEST_CASE("a log that is damaged begins again, and the run goes on") {
+  const TemporaryFolder folder;
+  const Config config = small_config(small_text(folder), {{"train.save_every", "1"}});
+  const Whole whole = run_whole(config, folder / "whole");
+  const auto path = folder / "cut";
+  Trainer(config).folder(path).stop_after(7).run();
+  std::ofstream(path / "metrics.jsonl") << "nothing\n";
+  Trainer second(config);
+  const RunResult result = second.folder(path).resume().run();
+  REQUIRE(result.warnings.size() == 1);
+  CHECK(has(result.warnings[0], "metrics.jsonl"));
+  CHECK(has(result.warnings[0], "begins again here"));
+  CHECK(difference(state_of(second), whole.model) == "");
+  CHECK(series(read_metrics(path / "metrics.jsonl"), MetricsKind::train, "loss").step == std::vector<double>{9, 12});
+}
+
 TEST_CASE("going back to an earlier checkpoint takes the later ones away") {
   const TemporaryFolder folder;
   const Config config = small_config(small_text(folder), {{"train.save_every", "1"}});
