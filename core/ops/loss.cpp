@@ -54,8 +54,10 @@ void check_pair(std::string_view op, const Arg& x, const Arg& target) {
 void warn_of_broadcast(std::string_view op, const Arg& x, const Arg& target) {
   static std::atomic<bool> warned{false};
   if (x->shape() == target->shape() || warned.exchange(true)) return;
-  fmt::print(stderr, "warning: {}: the shapes {} and {} differ and are broadcast; give both the same shape\n", op, x->shape(),
-             target->shape());
+  // A stderr that takes nothing is no error of a loss; fmt::print would throw.
+  const std::string text = fmt::format("warning: {}: the shapes {} and {} differ and are broadcast; give both the same shape\n",
+                                       op, x->shape(), target->shape());
+  std::fputs(text.c_str(), stderr);
 }
 void need_same_shape(std::string_view op, const Arg& x, const Arg& target) {
   if (x->shape() != target->shape())

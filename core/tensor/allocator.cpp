@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -45,7 +46,7 @@ i64 env_bytes(const char* name, i64 fallback) {
   const double v = std::strtod(text, &end);
   const double unit = *end == 'K' ? 0x1p10 : *end == 'M' ? 0x1p20 : *end == 'G' ? 0x1p30 : 1;
   if (end != text && v >= 0 && v * unit < 0x1p62 && (*end == 0 || (unit > 1 && end[1] == 0))) return static_cast<i64>(v * unit);
-  fmt::print(stderr, "waymark: {}={} is ignored: expected bytes, or a number with K, M or G behind it\n", name, text);
+  std::fprintf(stderr, "waymark: %s=%s is ignored: expected bytes, or a number with K, M or G behind it\n", name, text);
   return fallback;
 }
 

@@ -69,7 +69,9 @@ std::string key_row(const KeyInfo& key) {
 }
 
 std::string keys_text(std::string_view table) {
-  std::string out = "keys of a config; * = does not decide the result, so it is no part of the run id\n";
+  std::string out =
+      "keys of a config; * = does not decide the result, so it is no part of the run id\n"
+      "defaults < files in their order < command line; a mistake is told also where a later source replaces it\n";
   std::string section = "?";
   std::vector<Row> rows;
   auto flush = [&] {

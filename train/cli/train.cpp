@@ -70,7 +70,7 @@ Command train_command(std::function<int(const TrainRequest&)> run) {
       {"--out", "DIR", "folder of the run", "runs/<name>"},
       {"--resume",
        "[PATH]",
-       "continue from the newest checkpoint of the run, or from this folder",
+       "continue: from the newest checkpoint, of the run in this folder, or from this checkpoint",
        "",
        ArgumentType::text,
        {},
@@ -83,7 +83,7 @@ Command train_command(std::function<int(const TrainRequest&)> run) {
   command.options.insert(command.options.end(), own.begin(), own.end());
   command.examples = {"waymark train --task 'char-mlm(source=kjv, context=64)' --position rope --steps 900",
                       "waymark train tiny.toml --position 'learned + huang-m4' --set model.embed_dim=128 --out runs/a",
-                      "waymark train runs/a/config.toml --out runs/a --resume"};
+                      "waymark train --resume runs/a"};
   command.joins_problems = true;
   command.run = [run = std::move(run)](const Arguments& arguments) { return run(request_of(arguments)); };
   return command;
