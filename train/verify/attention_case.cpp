@@ -10,12 +10,38 @@ namespace waymark::train {
 DefaultDType::DefaultDType(DType t) : before_(default_dtype()) { set_default_dtype(t); }
 DefaultDType::~DefaultDType() { set_default_dtype(before_); }
 
+i64 size_key(JsonReader& r, std::string_view name, i64 least, std::optional<i64> otherwise) {
+  if (otherwise && !r.get(name)) return *otherwise;
+  const i64 value = r.integer(name);
+  constexpr i64 kMost = i64{1} << 24;
+  if (value < least || value > kMost) r.refuse(name, fmt::format("is {}; it must be {} to {}", value, least, kMost));
+  return value;
+}
+
+void need_shape(CaseContext& c, const std::string& name, const Shape& wanted) {
+  if (c.writing() || !c.has(name)) return;
+  const Shape shape = c.get(name).shape();
+  bool fits = shape.size() == wanted.size();
+  for (int d = 0; fits && d < shape.size(); ++d) fits = wanted[d] < 0 || shape[d] == wanted[d];
+  if (!fits) c.problem(fmt::format("{} is {}, the config says {} (-1: any)", name, shape, wanted));
+}
+
+void need_parameters(CaseContext& c, const nn::EncodingSum& sum, const nn::EncodingSizes& sizes) {
+  if (c.writing()) return;
+  i64 room = 0;
+  for (const std::string& name : c.with_prefix("param.")) room += c.get("param." + name).numel();
+  for (const nn::Options& encoding : sum)
+    for (const nn::ParameterSpec& p : nn::parameters_of(encoding, sizes))
+      if (checked_numel("verify", p.shape) > room)
+        c.problem(fmt::format("position.{} of {} is {}, more than all parameters of the file", p.name, encoding.short_form(), p.shape));
+}
+
 nn::AttentionConfig AttentionKeys::read(JsonReader& r, bool cross) {
   nn::AttentionConfig a;
-  a.num_heads = r.integer("num_heads");
-  a.head_dim = r.maybe_integer("head_dim").value_or(0);
-  a.embed_dim = r.maybe_integer("embed_dim").value_or(a.num_heads * a.head_dim);
-  a.num_kv_heads = r.maybe_integer("num_kv_heads").value_or(0);
+  a.num_heads = size_key(r, "num_heads", 1);
+  a.head_dim = size_key(r, "head_dim", 1, 0);
+  a.embed_dim = size_key(r, "embed_dim", 1, a.num_heads * a.head_dim);
+  a.num_kv_heads = size_key(r, "num_kv_heads", 1, 0);
   a.position = r.text("position");
   a.attention = r.maybe_text("attention").value_or("dense");
   a.causal = r.maybe_flag("causal").value_or(false);
@@ -71,14 +97,20 @@ void run_attention_case(CaseContext& c) {
   JsonReader r(c.config(), "config");
   const nn::AttentionConfig config = AttentionKeys::read(r, c.has("input.context"));
   r.finish();
-  const nn::MultiHeadAttention attention(config);
+  nn::AttentionSetup setup = nn::resolve_attention(config);
+  const i64 width = setup.sizes.num_heads * setup.sizes.head_dim;
+  need_shape(c, "input.x", {-1, -1, config.embed_dim});
+  need_shape(c, "param.q_proj.weight", {width, config.embed_dim});
+  need_parameters(c, setup.encodings, setup.sizes);
+  if (!c.usable()) return;
+  const auto attention = nn::make_attention(nullptr, "", std::move(setup));
   c.parameters(*attention);
   const Tensor x = leaf_of(c, "input.x"), context = config.cross ? leaf_of(c, "input.context") : Tensor();
   const i64 keys = config.cross ? context.size(1) : x.size(1);
   nn::AttentionInput in{.x = x, .context = context, .positions = positions_or_range(c, "input.positions", x.size(1)),
                         .key_keep = keep_of(c, "input.mask"), .want_weights = c.wants("weights")};
   if (config.cross) in.context_positions = positions_or_range(c, "input.key_positions", keys);
-  const nn::AttentionOutput out = attention(in);
+  const nn::AttentionOutput out = (*attention)(in);
   const Tensor rows = config.cross ? Tensor() : in.key_keep;
   if (rows.defined()) c.compare_rows("output", out.y, rows);
   else c.compare("output", out.y);
@@ -93,6 +125,9 @@ void run_attention_core_case(CaseContext& c) {
   r.finish();
   const nn::AttentionSetup setup = nn::resolve_attention(config);
   if (!nn::at_input(setup.encodings).empty()) return c.problem("an input-site encoding has no meaning without tokens");
+  need_shape(c, "input.q", {-1, config.num_heads, -1, setup.sizes.head_dim});
+  need_parameters(c, setup.encodings, setup.sizes);
+  if (!c.usable()) return;
   nn::DenseAttention attention(nullptr, "", setup);
   c.parameters(attention, "*_proj.*");  // the projections stay out
   const Tensor q = leaf_of(c, "input.q"), k = leaf_of(c, "input.k"), v = leaf_of(c, "input.v");
@@ -120,9 +155,12 @@ struct EncodingsOnly : nn::Module<EncodingsOnly> {
 void run_embedding_position_case(CaseContext& c) {
   const DefaultDType dtype(c.dtype());
   JsonReader r(c.config(), "config");
-  const i64 width = r.integer("embed_dim"), length = r.integer("length");
+  const i64 width = size_key(r, "embed_dim", 1), length = size_key(r, "length", 1);
   const nn::EncodingSum sum = nn::resolve_encodings(r.text("position"), 1)[0];
   r.finish();
+  need_shape(c, "output", {length, width});
+  need_parameters(c, sum, {width, 1, width});
+  if (!c.usable()) return;
   EncodingsOnly root(sum, {width, 1, width});
   c.parameters(root);
   const Tensor y = root.position.add_to_input(zeros({1, length, width}), positions_or_range(c, "input.positions", length)).squeeze(0);
@@ -133,9 +171,12 @@ void run_embedding_position_case(CaseContext& c) {
 void run_query_key_map_case(CaseContext& c) {
   const DefaultDType dtype(c.dtype());
   JsonReader r(c.config(), "config");
-  const i64 heads = r.integer("num_heads"), width = r.integer("head_dim");
+  const i64 heads = size_key(r, "num_heads", 1), width = size_key(r, "head_dim", 1);
   const nn::EncodingSum sum = nn::resolve_encodings(r.text("position"), 1)[0];
   r.finish();
+  need_shape(c, "input.q", {-1, heads, -1, width});
+  need_parameters(c, sum, {heads * width, heads, width});
+  if (!c.usable()) return;
   EncodingsOnly root(sum, {heads * width, heads, width});
   c.parameters(root);
   const Tensor q = leaf_of(c, "input.q"), k = leaf_of(c, "input.k");
@@ -150,13 +191,14 @@ void run_query_key_map_case(CaseContext& c) {
 void run_score_bias_case(CaseContext& c) {
   const DefaultDType dtype(c.dtype());
   JsonReader r(c.config(), "config");
-  const i64 heads = r.integer("num_heads"), queries = r.integer("query_length"), keys = r.integer("key_length");
-  const i64 offset = r.maybe_integer("query_offset").value_or(0);
+  const i64 heads = size_key(r, "num_heads", 1), queries = size_key(r, "query_length", 1);
+  const i64 keys = size_key(r, "key_length", 1), offset = size_key(r, "query_offset", 0, 0);
   const bool causal = r.maybe_flag("causal").value_or(false);
   const nn::EncodingSum sum = nn::resolve_encodings(r.text("position"), 1)[0];
   r.finish();
-  if (heads < 1 || queries < 1 || keys < 1 || offset < 0)
-    return c.problem("num_heads, query_length and key_length must be at least 1, query_offset at least 0");
+  need_shape(c, "output", {heads, queries, keys});
+  need_parameters(c, sum, {heads, heads, 1});
+  if (!c.usable()) return;
   EncodingsOnly root(sum, {heads, heads, 1});
   c.parameters(root);
   // Without content, what is left of a score is the bias.

@@ -22,13 +22,21 @@ models::EncoderConfig encoder_keys(JsonReader& r, const nn::AttentionConfig& a) 
   e.causal = a.causal;
   e.scale = a.scale;
   e.attention_bias = a.bias;
-  e.ffn_dim = r.integer("ffn_dim");
+  e.ffn_dim = size_key(r, "ffn_dim", 1);
   e.activation = r.maybe_text("activation").value_or("gelu");
   e.norm = r.maybe_text("norm").value_or("pre");
   e.norm_type = r.maybe_text("norm_type").value_or("layer");
   e.norm_eps = r.maybe_number("norm_eps").value_or(1e-5);
   e.ffn_bias = r.maybe_flag("ffn_bias").value_or(true);
   return e;
+}
+
+// Sizes of a layer, which the file's parameters must have.
+void need_layer(CaseContext& c, const std::string& prefix, const models::EncoderConfig& e, const nn::EncodingSum& encodings,
+                const nn::EncodingSizes& sizes) {
+  need_shape(c, prefix + "ffn.0.weight", {e.ffn_dim, e.embed_dim});
+  need_shape(c, prefix + "attention.q_proj.weight", {sizes.num_heads * sizes.head_dim, e.embed_dim});
+  need_parameters(c, encodings, sizes);
 }
 
 struct OneLayer : nn::Module<OneLayer> {
@@ -46,6 +54,9 @@ void run_encoder_layer_case(CaseContext& c) {
   r.finish();
   const nn::AttentionSetup setup = nn::resolve_attention(attention);
   if (!nn::at_input(setup.encodings).empty()) return c.problem("an input-site encoding belongs to the stack, not to a layer");
+  need_shape(c, "input.x", {-1, -1, config.embed_dim});
+  need_layer(c, "param.", config, setup.encodings, setup.sizes);
+  if (!c.usable()) return;
   OneLayer root(config, setup);
   c.parameters(root.layer);
   const Tensor x = leaf_of(c, "input.x");
@@ -61,10 +72,10 @@ void run_training_case(CaseContext& c) {
   JsonReader top(c.config(), "config");
   JsonReader m(top.need("model"), "config", "model");
   models::LanguageModelConfig config;
-  config.vocab_size = m.integer("vocab_size");
+  config.vocab_size = size_key(m, "vocab_size", 1);
   const nn::AttentionConfig attention = AttentionKeys::read(m, false);
   config.encoder = encoder_keys(m, attention);
-  config.encoder.num_layers = m.integer("num_layers");
+  config.encoder.num_layers = size_key(m, "num_layers", 1);
   config.tie_embeddings = m.maybe_flag("tie_embeddings").value_or(false);
   config.head_bias = m.maybe_flag("head_bias").value_or(true);
   m.finish();
@@ -87,6 +98,13 @@ void run_training_case(CaseContext& c) {
   if (c.has("param.encoder.position.weight")) config.encoder.max_len = c.get("param.encoder.position.weight").size(0);
   if (rates.empty() ? false : static_cast<i64>(rates.size()) != steps)
     return c.problem(fmt::format("config.lr has {} rates for {} steps", rates.size(), steps));
+  need_shape(c, "param.token_embedding.weight", {config.vocab_size, config.encoder.embed_dim});
+  const std::string last = fmt::format("param.encoder.layers.{}.", config.encoder.num_layers - 1);
+  if (!c.writing() && c.with_prefix(last).empty()) c.problem("the file has no parameters " + last + "*");
+  if (!c.usable()) return;
+  const models::EncoderPlan plan = models::plan_encoder(config.encoder);
+  for (const nn::EncodingSum& encodings : plan.specs.encodings) need_layer(c, last, config.encoder, encodings, plan.specs.sizes);
+  if (!c.usable()) return;
   models::LanguageModel model(config);
   c.parameters(model);
 

@@ -27,8 +27,7 @@ const char* const kSpecs[] = {
     "where(condition=bool(shape=[2,3]), input=[2,3], other=[3])",
     "topk(input=[4,6], k=2)",
     "argmax(input=[3,4], dim=1)",
-    "op(op=cross_entropy, input=[3,4], target=int(shape=[3], high=4), weight=float(shape=[4], low=0.5, high=2, "
-    "grad=false))",
+    "op(op=cross_entropy, input=[3,4], target=int(shape=[3], high=4), weight=float(shape=[4], low=1, grad=false))",
     "attention(embed_dim=8, num_heads=2, position=huang-m4(clip=3), causal=true, weights=true)",
     "attention(padding=true, batch=3, position=\"learned(max_len=7) + rope\", seed=5)",
     "attention(context=7, padding=true, num_heads=4, num_kv_heads=2)",
@@ -250,4 +249,24 @@ TEST_CASE("every reason why a case file cannot be used is listed") {
                                                                {"atol", "0"},
                                                                {"config", "{\"op\":\"exp\",\"args\":{\"dim\":1}}"}});
   CHECK(contains(d, "exp has no argument dim") == 1);
+  // Sizes that the file's own tensors contradict: nothing of that size is made.
+  const auto e = reasons({{"input.q", zeros({1, 1, 2, 4}, kF64)},
+                          {"input.k", zeros({1, 1, 2, 4}, kF64)},
+                          {"output.q", x},
+                          {"output.k", x}},
+                         {{"format", "waymark-case-1"},
+                          {"module", "query_key_map"},
+                          {"rtol", "0"},
+                          {"atol", "0"},
+                          {"config", "{\"num_heads\":1,\"head_dim\":16000000,\"position\":\"rope\"}"}});
+  CHECK(contains(e, "input.q is [1, 1, 2, 4], the config says [-1, 1, -1, 16000000]") == 1);
+  const auto f = reasons({{"output", zeros({3, 4}, kF64)}, {"param.position.weight", zeros({3, 4}, kF64)}},
+                         {{"format", "waymark-case-1"},
+                          {"module", "embedding_position"},
+                          {"rtol", "0"},
+                          {"atol", "0"},
+                          {"config", "{\"embed_dim\":4,\"length\":3,\"position\":\"learned(max_len=16000000)\"}"}});
+  CHECK(contains(
+            f, "position.weight of learned(max_len=16000000) is [16000000, 4], more than all parameters of the file") ==
+        1);
 }
