@@ -36,10 +36,11 @@ class DefaultDType {
 
 // A size in a config: least to 2²⁴, else Error. otherwise: of a key that may be missing.
 i64 size_key(JsonReader& r, std::string_view name, i64 least, std::optional<i64> otherwise = {});
-// What a file from a stranger must keep to before anything is built by its config: a problem if the tensor is there and
-// has another shape (-1: any extent); a problem if an encoding's parameters are larger than all that the file has.
-void need_shape(CaseContext& c, const std::string& name, const Shape& wanted);
-void need_parameters(CaseContext& c, const nn::EncodingSum& sum, const nn::EncodingSizes& sizes);
+// What a file from a stranger must keep to before anything large is built by its config: false, and a problem, if the
+// tensor is there and has another shape (-1: any extent), or if an encoding's parameters are larger than all that the
+// file has. Small things are built, and what does not fit is found then.
+bool need_shape(CaseContext& c, const std::string& name, const Shape& wanted);
+bool need_parameters(CaseContext& c, const nn::EncodingSum& sum, const nn::EncodingSizes& sizes);
 // The keys that all kinds with an attention share.
 struct AttentionKeys {
   static nn::AttentionConfig read(JsonReader& r, bool cross);

@@ -32,11 +32,11 @@ models::EncoderConfig encoder_keys(JsonReader& r, const nn::AttentionConfig& a) 
 }
 
 // Sizes of a layer, which the file's parameters must have.
-void need_layer(CaseContext& c, const std::string& prefix, const models::EncoderConfig& e, const nn::EncodingSum& encodings,
+bool need_layer(CaseContext& c, const std::string& prefix, const models::EncoderConfig& e, const nn::EncodingSum& encodings,
                 const nn::EncodingSizes& sizes) {
-  need_shape(c, prefix + "ffn.0.weight", {e.ffn_dim, e.embed_dim});
-  need_shape(c, prefix + "attention.q_proj.weight", {sizes.num_heads * sizes.head_dim, e.embed_dim});
-  need_parameters(c, encodings, sizes);
+  return need_shape(c, prefix + "ffn.0.weight", {e.ffn_dim, e.embed_dim}) &&
+         need_shape(c, prefix + "attention.q_proj.weight", {sizes.num_heads * sizes.head_dim, e.embed_dim}) &&
+         need_parameters(c, encodings, sizes);
 }
 
 struct OneLayer : nn::Module<OneLayer> {
@@ -54,9 +54,7 @@ void run_encoder_layer_case(CaseContext& c) {
   r.finish();
   const nn::AttentionSetup setup = nn::resolve_attention(attention);
   if (!nn::at_input(setup.encodings).empty()) return c.problem("an input-site encoding belongs to the stack, not to a layer");
-  need_shape(c, "input.x", {-1, -1, config.embed_dim});
-  need_layer(c, "param.", config, setup.encodings, setup.sizes);
-  if (!c.usable()) return;
+  if (!need_shape(c, "input.x", {-1, -1, config.embed_dim}) || !need_layer(c, "param.", config, setup.encodings, setup.sizes)) return;
   OneLayer root(config, setup);
   c.parameters(root.layer);
   const Tensor x = leaf_of(c, "input.x");
@@ -98,13 +96,12 @@ void run_training_case(CaseContext& c) {
   if (c.has("param.encoder.position.weight")) config.encoder.max_len = c.get("param.encoder.position.weight").size(0);
   if (rates.empty() ? false : static_cast<i64>(rates.size()) != steps)
     return c.problem(fmt::format("config.lr has {} rates for {} steps", rates.size(), steps));
-  need_shape(c, "param.token_embedding.weight", {config.vocab_size, config.encoder.embed_dim});
+  if (!need_shape(c, "param.token_embedding.weight", {config.vocab_size, config.encoder.embed_dim})) return;
   const std::string last = fmt::format("param.encoder.layers.{}.", config.encoder.num_layers - 1);
-  if (!c.writing() && c.with_prefix(last).empty()) c.problem("the file has no parameters " + last + "*");
-  if (!c.usable()) return;
+  if (!c.writing() && c.with_prefix(last).empty()) return c.problem("the file has no parameters " + last + "*");
   const models::EncoderPlan plan = models::plan_encoder(config.encoder);
-  for (const nn::EncodingSum& encodings : plan.specs.encodings) need_layer(c, last, config.encoder, encodings, plan.specs.sizes);
-  if (!c.usable()) return;
+  for (const nn::EncodingSum& encodings : plan.specs.encodings)
+    if (!need_layer(c, last, config.encoder, encodings, plan.specs.sizes)) return;
   models::LanguageModel model(config);
   c.parameters(model);
 

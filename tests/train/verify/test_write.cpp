@@ -225,7 +225,7 @@ TEST_CASE("every reason why a case file cannot be used is listed") {
                            "config.num_heads must be int", "config.positon is unknown", "Did you mean position",
                            "config.causal must be bool", "config has no position", "the tensor wieghts has no meaning",
                            "the file has no tensor output"})
-    CHECK_MESSAGE(contains(a, part) == 1, part);
+    CHECK_MESSAGE(contains(a, part) == 1, std::string(part));
   CHECK(a.size() == 9);
   // Parameters, beside tensors that are missing.
   const auto b = reasons({{"input.x", x}, {"param.q_proj.weight", zeros({4, 3}, kF64)}, {"param.z", x}},
@@ -235,7 +235,7 @@ TEST_CASE("every reason why a case file cannot be used is listed") {
                           {"atol", "0"},
                           {"config", "{\"num_heads\":2,\"embed_dim\":4,\"position\":\"none\",\"bias\":false}"}});
   for (const char* part : {"the file has no tensor output", "q_proj.weight", "k_proj.weight", "z"})
-    CHECK_MESSAGE(contains(b, part) >= 1, part);
+    CHECK_MESSAGE(contains(b, part) >= 1, std::string(part));
   const auto c =
       reasons({{"output", x}},
               {{"format", "waymark-case-1"}, {"module", "atention"}, {"rtol", "0"}, {"atol", "0"}, {"config", "[]"}});
