@@ -37,7 +37,8 @@ WAYMARK_TIES(kAmin, amin, "smallest element over some axes", "y = min x")
       .name = #NAME,                                                                                          \
       .family = "extremes",                                                                                   \
       .doc = DOC,                                                                                             \
-      .schema = #NAME "(Tensor input, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)", \
+      .schema = #NAME "(Tensor input, int? dim=None, bool keepdim=False, Tensor? other=None) -> "               \
+                 "(Tensor values, Tensor indices)",                                                           \
       .formula = FORMULA,                                                                                     \
       .rule = "with dim: g to the first index;  full: g shared equally by the ties",                          \
       .saves = {{"indices", For{0}}, {"input", For{0}}, {"output", For{0}}},                                  \

@@ -43,7 +43,7 @@ extern constexpr OpInfo kScatter{
     .name = "scatter",
     .family = "index",
     .doc = "elements written along an axis; the last source for a place wins",
-    .schema = "scatter(Tensor input, int dim, Tensor index, Tensor src) -> Tensor",
+    .schema = "scatter(Tensor input, int dim, Tensor index, Tensor? src=None, *, Scalar? value=None) -> Tensor",
     .formula = "y = x, y[i, index[i, j]] ← src[i, j]  (dim = 1)",
     .rule = "dx = g with 0 at the places,  dsrc = g at the places, 0 for losers",
     .saves = {{"index", For{0, 2}}, {"shape", For{2}}},
