@@ -1,6 +1,7 @@
 // The engine's side, and the comparison.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/autograd/op_call.h"
@@ -239,7 +240,8 @@ Comparison compare(const Program& p) {
   } catch (const Error& e) {
     const std::string text = e.what();
     // An op needs a value that a later in-place op overwrote: that it says so is right.
-    const bool overwritten = text.find("as it was at version") != std::string::npos;
+    bool overwritten = text.find("as it was at version") != std::string::npos;
+    overwritten &= std::any_of(p.code.begin(), p.code.end(), [](const Instruction& in) { return in.in_place(); });
     return {overwritten ? Outcome::refused : Outcome::different, text};
   }
 }

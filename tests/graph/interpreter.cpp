@@ -19,6 +19,7 @@ const OpTable& scalar_ops() {
     add_normalisations(t);
     add_losses(t);
     add_windows(t);
+    add_more(t);
     return t;
   }();
   return table;

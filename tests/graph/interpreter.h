@@ -61,7 +61,10 @@ class Maker {
   std::vector<Grid> slots;
   std::optional<Slot> target;  // of an in-place op: what input() returns, once
 
-  i64 between(i64 low, i64 high) { return low + static_cast<i64>(rng() % static_cast<u64>(high - low + 1)); }
+  i64 between(i64 low, i64 high) {
+    need(low <= high);
+    return low + static_cast<i64>(rng() % static_cast<u64>(high - low + 1));
+  }
   bool coin(double p = 0.5) { return uniform(0, 1) < p; }
   double uniform(double low, double high) {
     return low + (high - low) * static_cast<double>(rng() >> 11) * 0x1p-53;
@@ -83,7 +86,7 @@ class Maker {
   i64 dim(Slot s);                    // a dim of it, from the front or the back; rank 0: 0 or -1
   Ints dims(Slot s);                  // some dims, maybe none (all)
   i64 extent(Slot s, i64 dim) const;  // rank 0: 1
-  // Only what satisfies this is returned for a real operand.
+  // Gives up this op if not.
   void need(bool ok) const {
     if (!ok) throw Unsuitable{};
   }
@@ -136,6 +139,7 @@ void add_products(OpTable& t);
 void add_normalisations(OpTable& t);
 void add_losses(OpTable& t);
 void add_windows(OpTable& t);
+void add_more(OpTable& t);
 
 // y[i] = f(a[i], b[i], ...), after broadcasting.
 template <class F, class... G> Grid elementwise(const F& f, const Grid& first, const G&... rest) {

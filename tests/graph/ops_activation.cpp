@@ -52,7 +52,10 @@ void add_activations(OpTable& t) {
   with_number(t, "elu", "alpha", 0.3, 1.5, 1, [](auto x, double p) { return kinked(x, [p](auto z) { return expm1(z) * p; }); });
   with_number(t, "celu", "alpha", 0.3, 1.5, 1,
               [](auto x, double p) { return kinked(x, [p](auto z) { return expm1(z / p) * p; }); });
-  with_number(t, "softplus", "beta", 0.5, 2, 1, [](auto x, double p) { return softplus(x * p) / p; });
+  with_number(t, "softplus", "beta", 0.5, 2, 1, [](auto x, double p) {
+    if (primal(x) * p > 19) return choose(primal(x) * p - 20, x, softplus(x * p) / p);  // as it is declared
+    return softplus(x * p) / p;
+  });
   t.add("hardtanh",
         [](Maker& m, Instruction& in) {
           in.set("input", m.input());

@@ -51,6 +51,7 @@ void compare_f32(const Instance& x) {
 
 TEST_CASE("C63 op cases: gradcheck, gradgradcheck, layouts, f32") {
   const int seeds = by_level(1, 3, 8);
+  i64 first_order = 0, second_order = 0;
   for (const OpCase& c : all_cases()) {
     const OpInfo* op = find_op(c.op);
     CHECK_MESSAGE((op && op->apply), c.op << " is not listed, or cannot be called by name");
@@ -67,6 +68,7 @@ TEST_CASE("C63 op cases: gradcheck, gradgradcheck, layouts, f32") {
           if (differentiable(*op, x)) {
             const GradcheckOptions options{.rtol = c.rtol, .atol = c.atol, .seed = static_cast<u64>(seed)};
             const GradcheckReport first = gradcheck(f, x.leaves, options);
+            ++first_order;
             CHECK_MESSAGE(first.passed, first.message);
             // Second order is layout-blind but for the views themselves: two layouts will do.
             if (c.second && (layout == MemoryLayout::contiguous || layout == MemoryLayout::permuted || level() == Level::full)) {
@@ -74,6 +76,7 @@ TEST_CASE("C63 op cases: gradcheck, gradgradcheck, layouts, f32") {
               loose.rtol = std::max(options.rtol, 1e-5);
               loose.atol = std::max(options.atol, 1e-7);
               const GradcheckReport second = gradgradcheck(f, x.leaves, loose);
+              ++second_order;
               CHECK_MESSAGE(second.passed, "second order: " << second.message);
             }
           } else {
@@ -86,6 +89,8 @@ TEST_CASE("C63 op cases: gradcheck, gradgradcheck, layouts, f32") {
       }
     }
   }
+  MESSAGE(fmt::format("{} ops listed, {} cases; {} gradchecks, {} gradgradchecks", all_ops().size(), all_cases().size(),
+                      first_order, second_order));
 }
 
 TEST_CASE("op cases: bad inputs give the documented message and change nothing") {
