@@ -406,6 +406,12 @@ std::optional<Options> OptionTable::resolve(const Spec& spec, std::vector<std::s
       auto nested = def.rule.tables->resolve(value->spec(), problems, defaults);
       if (!nested) continue;
       entry.nested = std::make_shared<const Options>(std::move(*nested));
+      // unit(depth=1) is the default `unit`, if 1 is the default of depth.
+      std::vector<std::string> none;
+      const auto usual = def.rule.fallback && def.rule.fallback->kind() == Kind::spec
+                             ? def.rule.tables->resolve(def.rule.fallback->spec(), none, defaults)
+                             : std::nullopt;
+      if (usual && usual->canonical() == entry.nested->canonical()) entry.fallback = entry.value;
     }
     out.entries_.push_back(std::move(entry));
   }

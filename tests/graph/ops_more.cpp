@@ -385,7 +385,7 @@ void add_more(OpTable& t) {
                const Slot x = m.input(1, 3);
                const Grid& g = m.grid(x);
                // From the whole of the memory: what lies outside of the input gets no gradient.
-               m.need(g.store->row_major && g.numel() > 3 && g.numel() == g.store->cells.size() && !g.overlaps());
+               m.need(g.store->row_major && !g.store->frozen && g.numel() > 3 && g.numel() == g.store->cells.size() && !g.overlaps());
                in.set("input", x);
                in.set("size", Ints{2, m.between(1, 2)});
                in.set("stride", Ints{m.between(0, 1), m.between(1, 2)});

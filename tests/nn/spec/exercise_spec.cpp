@@ -100,7 +100,7 @@ const std::vector<std::string>& spec_samples() {
     std::vector<std::string> list = {
         "none", "a", "a(x=3, y=0.25)", "a(x=-3)+none", "huang-m4(clip=8, per_head=true, beyond=zero, heads=all)",
         "huang-m4(heads=4,)", "text(path=\"a \\\"b\\\" \\\\ \\n\\t\", sizes=[1, 2, 3], rates=[0.5, 1e-3], words=[c2p])",
-        "outer(of=unit(depth=2))", "[a(x=1)]*3, none", "[[a, none]*2, a + huang-m4]*2", "9223372036854775807",
+        "outer(of=unit(depth=2))", "outer(of=unit(depth=1))", "[a(x=1)]*3, none", "[[a, none]*2, a + huang-m4]*2", "9223372036854775807",
         "-9223372036854775808", "1e308", "-0.0", ".5", "1.", "true", "\"true\"", "[]", "[1, 2.5, [x], \"y\", s()]",
         "c2p+p2c", " a ( x = 1 ) ", "\xc3\xbc", "a(x=\"\xc3\xbc\")",
         // broken ones

@@ -95,7 +95,9 @@ const std::vector<std::string>& config_samples() {
         small + "model.position = 'rope'\x1emodel.embed_dim=64\x1emodel.attention=local(window=4)",
         small + "\x1etask=choice\x1e" "train.steps=[1, 2]\x1e=\x1ex\x1emodel.position=\"[rope]*3, none\"",
         small + "[sweep.zip]\nseed = [1, 2]\n'model.embed_dim' = [32, 64]\n",
+        "task = 'toy'  # \xc3\xbc\nname = 'gr\xc3\xbc\xc3\x9f'\n",
         // broken ones
+        "task = \xc3\xbc", "\xc3\xbc = 1\n", "task = 'toy' \xc3\xbc\n", "task = 'toy'\n[\xc3\xbc]\n", "x = {a = 1 \xc3\xbc}\n",
         "task = ", "task = 'toy", "[model", "[[model]]\n", "task = 1979-05-27", "model = 3\n", "task = 'toi'\n",
         small + "task = 'toy'\n", small + "model.num_head = 8\n", small + "model.position = 'rope('\n",
         small + "model.position = '[rope]*65536'\n", small + "model.embed_dim = 9223372036854775808\n",
