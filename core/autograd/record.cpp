@@ -112,8 +112,10 @@ SavedTensor Saver::keep(SaveKind kind, size_t index, const Tensor& t) {
   Saved& saved = node_.saved.emplace_back(Saved{.kind = kind, .index = static_cast<u32>(index), .version = t.version(),
                                                 .bytes = bytes_of(*t.impl())});
   if (SaveSink* sink = thread_state().sink) [[unlikely]] saved.lazy = sink->put(t);
-  // A tensor that never had gradient data cannot gain a history that leads back here; others are kept as an alias.
-  if (!saved.lazy) saved.data = Intrusive<TensorImpl>((t.impl()->meta || kind == SaveKind::output ? alias(t) : t).impl());
+  // Whatever has a history, or gains one when it is changed in place (a constant does: c.add_(x * c)), is kept as an
+  // alias: its history could lead back to this node. Integers and what the op made for itself cannot.
+  const bool may_lead_back = t.impl()->meta || kind == SaveKind::output || (kind == SaveKind::input && is_float(t.dtype()));
+  if (!saved.lazy) saved.data = Intrusive<TensorImpl>((may_lead_back ? alias(t) : t).impl());
   return SavedTensor(static_cast<int>(node_.saved.size() - 1));
 }
 

@@ -115,6 +115,19 @@ TEST_CASE("V109_views_see_a_change_of_the_base") {
   CHECK_VALUES(x.grad(), {3, 30});
 }
 
+TEST_CASE("a constant that an op saved, then changed by that op's result: nothing keeps itself alive") {
+  // Found by random graphs.
+  const i64 before = Node::live();
+  {
+    const Tensor x = leaf({1, 2}), c = f64({3, 4}), whole = f64({5, 6});
+    c.add_(x * c);
+    const Tensor part = whole.slice(0, 0, 1);
+    whole.add_(part * x);
+    CHECK_VALUES(c, {6, 12});
+  }
+  CHECK(Node::live() == before);
+}
+
 TEST_CASE("the gradient of a view that is used once after its base was changed") {
   // Found by random graphs: the new history was recorded after the node that uses it had taken its number.
   for (const auto& use : std::vector<std::function<Tensor(const Tensor&)>>{
