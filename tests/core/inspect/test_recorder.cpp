@@ -271,7 +271,7 @@ TEST_CASE("C47: the saved lists of the cards are the memory that the graph keeps
   REQUIRE(last);
   CHECK(of_cards == items);
   // q, k and v come from one input: it is kept once and said to be shared.
-  const NodeCard& q = inspect::record(m.loss()).node("linear", "encoder.layers.0.attention").card();
+  const NodeCard q = inspect::record(m.loss()).node("linear", "encoder.layers.0.attention").card();
   CHECK(!q.saved.empty());
   // What was saved is freed after use, and the card says so.
   BackwardRun once(m.loss());
