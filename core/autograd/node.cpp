@@ -16,6 +16,18 @@ struct Graveyard {
 };
 thread_local Graveyard graveyard;
 
+std::string_view kind_name(SaveKind k) {
+  switch (k) {
+    case SaveKind::input: return "input";
+    case SaveKind::output: return "output";
+    case SaveKind::indices: return "indices";
+    case SaveKind::bits: return "mask";
+    case SaveKind::stats: return "statistics";
+    case SaveKind::shape: return "shape";
+    default: return "random key";
+  }
+}
+
 }  // namespace
 
 Node::Node(const OpInfo& info, Loc at, size_t bytes)
@@ -49,6 +61,12 @@ void Node::destroy(Node* node) {
     tracked_free(dead, bytes);
   }
   graveyard.draining = false;
+}
+
+std::string Saved::what() const {
+  const std::string_view name = kind_name(kind);
+  const bool numbered = kind == SaveKind::input || kind == SaveKind::output || kind == SaveKind::shape;
+  return numbered ? fmt::format("{} {}", name, index) : std::string(name);
 }
 
 std::string Node::label() const { return fmt::format("{} #{}", op->name, seq); }

@@ -50,6 +50,7 @@ struct Saved {
   i64 bytes = 0;
   Intrusive<TensorImpl> data{};  // alias without history; null for shape and key, after release, and while lazy
   Intrusive<Placeholder> lazy{};
+  std::string what() const;  // "input 0", "mask": for people
 };
 
 // Takes the values that Savers keep while it is set on a thread (checkpointing, core/engine). put() returns the

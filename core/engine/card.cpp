@@ -8,18 +8,6 @@
 namespace waymark {
 namespace {
 
-std::string_view kind_name(SaveKind k) {
-  switch (k) {
-    case SaveKind::input: return "input";
-    case SaveKind::output: return "output";
-    case SaveKind::indices: return "indices";
-    case SaveKind::bits: return "mask";
-    case SaveKind::stats: return "statistics";
-    case SaveKind::shape: return "shape";
-    default: return "random key";
-  }
-}
-
 std::string axes_text(const Shape& from, const Shape& to) {
   std::vector<int> axes;
   const int lead = from.size() - to.size();
@@ -110,8 +98,7 @@ NodeCard BackwardRun::State::describe_node(const Node& node) {
   for (size_t i = 0; i < node.saved.size(); ++i) {
     const Saved& s = node.saved[i];
     NodeCard::SavedItem item;
-    item.what = s.kind <= SaveKind::output || s.kind == SaveKind::shape ? fmt::format("{} {}", kind_name(s.kind), s.index)
-                                                                       : std::string(kind_name(s.kind));
+    item.what = s.what();
     item.bytes = s.bytes;
     item.version_saved = item.version_now = s.version;
     item.recomputed = static_cast<bool>(s.lazy);

@@ -41,18 +41,6 @@ Picture picture_of(const Tensor& t) {
   return p;
 }
 
-std::string_view kind_name(SaveKind k) {
-  switch (k) {
-    case SaveKind::input: return "input";
-    case SaveKind::output: return "output";
-    case SaveKind::indices: return "indices";
-    case SaveKind::bits: return "mask";
-    case SaveKind::stats: return "statistics";
-    case SaveKind::shape: return "shape";
-    default: return "random key";
-  }
-}
-
 }  // namespace
 
 std::string ForwardRecord::label() const {
@@ -204,8 +192,7 @@ void Recorder::see_op(const ForwardEvent& event) {
   if (event.node) {
     for (const Saved& s : event.node->saved) {
       SavedRecord r;
-      r.what = s.kind <= SaveKind::output || s.kind == SaveKind::shape ? fmt::format("{} {}", kind_name(s.kind), s.index)
-                                                                       : std::string(kind_name(s.kind));
+      r.what = s.what();
       if (s.kind == SaveKind::input && s.index < f.inputs.size()) r.tensor = f.inputs[s.index];
       if (s.kind == SaveKind::output && s.index < f.outputs.size()) r.tensor = f.outputs[s.index];
       if (s.data) r.shape = s.data->shape;

@@ -127,16 +127,18 @@ void pick_one(OpTable& t, const std::string& name, const std::function<size_t(co
           return result;
         });
 }
+// An input, one of its dims that is not empty, keepdim.
+void one_dim_arguments(Maker& m, Instruction& in) {
+  const Slot x = m.input();
+  in.set("input", x);
+  const i64 d = m.dim(x);
+  m.need(m.extent(x, d) > 0);
+  in.set("dim", d);
+  in.set("keepdim", m.coin());
+}
 void place_of(OpTable& t, const std::string& name, bool largest) {
   t.add(name,
-        [](Maker& m, Instruction& in) {
-          const Slot x = m.input();
-          in.set("input", x);
-          const i64 d = m.dim(x);
-          m.need(m.extent(x, d) > 0);
-          in.set("dim", d);
-          in.set("keepdim", m.coin());
-        },
+        one_dim_arguments,
         [largest](const Call& c) {
           const Grid& x = c.grid("input");
           std::vector<double> out;
@@ -279,14 +281,7 @@ void add_reductions(OpTable& t) {
   place_of(t, "argmax", true);
   place_of(t, "argmin", false);
   t.add("aminmax",
-        [](Maker& m, Instruction& in) {
-          const Slot x = m.input();
-          in.set("input", x);
-          const i64 d = m.dim(x);
-          m.need(m.extent(x, d) > 0);
-          in.set("dim", d);
-          in.set("keepdim", m.coin());
-        },
+        one_dim_arguments,
         [](const Call& c) {
           const Grid& x = c.grid("input");
           Line low, high;

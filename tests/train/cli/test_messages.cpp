@@ -7,6 +7,7 @@
 #include "tests/error_text.h"
 #include "tests/temporary_folder.h"
 #include "tests/train/cli/program.h"
+#include "tests/train/cli/small_run.h"
 #include "train/config/resolve.h"
 
 using namespace waymark;
@@ -165,13 +166,8 @@ TEST_CASE("data: one mistake, one message") {
 }
 
 TEST_CASE("data: an item that is not there is a wrong request, also in a stream without end") {
-  const TemporaryFolder folder;
-  const std::string text = (folder / "text.txt").string();
-  {
-    std::ofstream file(text);
-    for (int i = 0; i < 300; ++i) file << "in the beginning was the word " << i % 9 << '\n';
-  }
-  const std::string task = "char-mlm(path=\"" + text + "\", context=16)";
+  const waymark::test::SmallRun folder;
+  const std::string task = "char-mlm(path=\"" + folder.text() + "\", context=16)";
   CHECK(has(refused({"data", "show", task, "--item", "99999999999"}),
             "--item  99999999999 is out of range: train has the items 0 to 4294967295"));
   CHECK(has(refused({"data", "show", task, "--split", "val", "--item", "30"}), "30 is out of range: val has the items 0 to 2"));

@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "core/tensor/types.h"
-#include "tests/temporary_folder.h"
 #include "tests/train/cli/program.h"
+#include "tests/train/cli/small_run.h"
 
 using waymark::i64;
 using waymark::test::run_program;
@@ -18,16 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Folder : waymark::test::TemporaryFolder {
-  Folder() {
-    std::ofstream text(*this / "text.txt");
-    for (int i = 0; i < 300; ++i) text << "in the beginning was the word " << i % 9 << '\n';
-  }
-  std::vector<std::string> words(const std::string& command) const {
-    return {command, "--task", "char-mlm(source=file, path=\"" + (*this / "text.txt").string() + "\", context=16)",
-            "--position", "huang-m4(clip=3)", "--set", "model.embed_dim=16", "--set", "model.num_heads=2", "--set",
-            "model.num_layers=1", "--set", "train.batch_size=4"};
-  }
+struct Folder : waymark::test::SmallRun {
   // The program with these lines on stdin.
   waymark::test::Outcome pipe(const std::string& lines, std::vector<std::string> more = {}, const char* columns = "80") const {
     const std::string file = (*this / "stdin.txt").string();

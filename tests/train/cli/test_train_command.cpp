@@ -5,8 +5,8 @@
 
 #include <fstream>
 
-#include "tests/temporary_folder.h"
 #include "tests/train/cli/program.h"
+#include "tests/train/cli/small_run.h"
 #include "train/report/result.h"
 
 using waymark::test::run_program;
@@ -14,15 +14,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Folder : waymark::test::TemporaryFolder {
-  Folder() {
-    std::ofstream text(*this / "text.txt");
-    for (int i = 0; i < 300; ++i) text << "in the beginning was the word " << i % 9 << '\n';
-  }
+struct Folder : waymark::test::SmallRun {
   std::vector<std::string> train(const std::string& out) const {
-    return {"train", "--task", "char-mlm(source=file, path=\"" + (*this / "text.txt").string() + "\", context=16)",
-            "--position", "huang-m4(clip=3)", "--set", "model.embed_dim=16", "--set", "model.num_heads=2", "--set",
-            "model.num_layers=1", "--steps", "6", "--set", "train.batch_size=4", "--out", (*this / out).string(), "--progress", "none"};
+    std::vector<std::string> all = words("train");
+    all.insert(all.end(), {"--steps", "6", "--out", (*this / out).string(), "--progress", "none"});
+    return all;
   }
 };
 
