@@ -12,7 +12,7 @@ build=${WAYMARK_BUILD_DIR:-$root/build/release}
 jobs=$(nproc)
 
 bash "$root/third_party/setup.sh"
-cmake -S "$root" -B "$build" -G Ninja "$@"
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_UNITY_BUILD=ON "$@"
 cmake --build "$build" --parallel "$jobs"
 
 cd "$build"

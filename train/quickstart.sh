@@ -53,7 +53,7 @@ if [[ -z ${WAYMARK_PROGRAM:-} ]]; then
   if [[ -n $text ]]; then bash "$root/third_party/setup.sh"; else bash "$root/third_party/setup.sh" --with-text; fi
   echo "building the program (once)"
   mkdir -p "$build"
-  if ! cmake -S "$root" -B "$build" -G Ninja -DWAYMARK_TESTS=OFF > "$build/configure.log" 2>&1; then
+  if ! cmake -S "$root" -B "$build" -G Ninja -DWAYMARK_TESTS=OFF -DCMAKE_UNITY_BUILD=ON > "$build/configure.log" 2>&1; then
     cat "$build/configure.log" >&2
     exit 1
   fi

@@ -58,6 +58,10 @@ i64 OpCall::integer(std::string_view name, std::optional<i64> fallback) {
   if (const auto* v = std::get_if<i64>(a)) return *v;
   wrong(name, "integer");
 }
+std::optional<i64> OpCall::optional_integer(std::string_view name) {
+  if (!has(name)) return {};
+  return integer(name);
+}
 double OpCall::number(std::string_view name, std::optional<double> fallback) {
   const Argument* a = fallback ? find(name) : &need(name, "number");
   if (!a) return *fallback;
@@ -127,6 +131,12 @@ std::vector<std::string> OpCall::unread() const {
   for (const auto& [name, value] : arguments_)
     if (!read_.contains(name)) out.push_back(name);
   return out;
+}
+
+void OpCall::result(std::string name, Tensor t) { results.emplace_back(std::move(name), std::move(t)); }
+void OpCall::result(ValuesIndices r) {
+  result("values", std::move(r.values));
+  result("indices", std::move(r.indices));
 }
 
 }  // namespace waymark

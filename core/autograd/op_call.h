@@ -33,6 +33,7 @@ class WAYMARK_API OpCall {
   const std::vector<Tensor>& tensors(std::string_view name);
   const std::vector<IndexArgument>& indices(std::string_view name);
   i64 integer(std::string_view name, std::optional<i64> fallback = {});
+  std::optional<i64> optional_integer(std::string_view name);  // empty if absent or null
   double number(std::string_view name, std::optional<double> fallback = {});
   Scalar scalar(std::string_view name, std::optional<Scalar> fallback = {});
   bool flag(std::string_view name, std::optional<bool> fallback = {});
@@ -46,8 +47,9 @@ class WAYMARK_API OpCall {
   std::vector<std::string> unread() const;
 
   // Results; a single one is called "output".
-  void result(Tensor t) { results.emplace_back("output", std::move(t)); }
-  void result(std::string name, Tensor t) { results.emplace_back(std::move(name), std::move(t)); }
+  void result(Tensor t) { result("output", std::move(t)); }
+  void result(std::string name, Tensor t);
+  void result(ValuesIndices r);  // "values" and "indices"
   std::vector<std::pair<std::string, Tensor>> results;
 
  private:

@@ -106,6 +106,12 @@ std::string AutogradMeta::footer() const {
 void set_name(const Tensor& t, std::string name) { ensure_meta(t).name = std::move(name); }
 
 // Not inline: g++ 12 takes the moved variant for uninitialised where it sees through the call.
+Attrs::Attrs() = default;
+Attrs::~Attrs() = default;
+Attrs::Attrs(const Attrs&) = default;
+Attrs::Attrs(Attrs&&) noexcept = default;
+Attrs& Attrs::operator=(const Attrs&) = default;
+Attrs& Attrs::operator=(Attrs&&) noexcept = default;
 void Attrs::operator()(std::string_view name, AttrValue value) { list_.emplace_back(name, std::move(value)); }
 
 SavedTensor Saver::keep(SaveKind kind, size_t index, const Tensor& t) {

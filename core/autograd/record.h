@@ -24,6 +24,12 @@ namespace waymark {
 using AttrValue = std::variant<bool, i64, double, std::string, std::vector<i64>>;
 class WAYMARK_API Attrs {
  public:
+  Attrs();
+  ~Attrs();
+  Attrs(const Attrs&);
+  Attrs(Attrs&&) noexcept;
+  Attrs& operator=(const Attrs&);
+  Attrs& operator=(Attrs&&) noexcept;
   void operator()(std::string_view name, AttrValue value);
   const std::vector<std::pair<std::string, AttrValue>>& list() const { return list_; }
 

@@ -145,8 +145,6 @@ WAYMARK_API RunObserver*& run_observer();  // of this thread; null without
 
 }  // namespace waymark
 
-template <> struct fmt::formatter<waymark::NodeCard> : fmt::formatter<std::string> {
-  template <class Context> auto format(const waymark::NodeCard& c, Context& ctx) const {
-    return fmt::formatter<std::string>::format(c.to_string(), ctx);
-  }
+template <> struct WAYMARK_API fmt::formatter<waymark::NodeCard> : waymark::PlainText {
+  fmt::appender format(const waymark::NodeCard& value, fmt::format_context& c) const;
 };

@@ -178,3 +178,7 @@ std::string NodeCard::to_string(int width) const {
 }
 
 }  // namespace waymark
+
+fmt::appender fmt::formatter<waymark::NodeCard>::format(const waymark::NodeCard& value, fmt::format_context& c) const {
+  return fmt::format_to(c.out(), "{}", value.to_string());
+}

@@ -8,7 +8,7 @@ namespace waymark {
 namespace {
 
 constexpr std::string_view kMagic("\x93NUMPY", 6);
-constexpr i64 kHeaderLimit = 1 << 20;              // bytes of header text; version 1.0 cannot say more than 65,535
+constexpr i64 kNpyHeaderLimit = 1 << 20;              // bytes of header text; version 1.0 cannot say more than 65,535
 constexpr size_t kAlign = 64;                      // the data of files that we write begins at a multiple
 
 struct Descr {
@@ -174,8 +174,8 @@ NpyHeader read_npy_header(const ArrayPlace& place, i64 total, const std::functio
     length = n;
     text_at = 12;
   }
-  if (length > kHeaderLimit)
-    fail(place.op, "{} at byte 8: the header's length is {}; at most {} are allowed", place.what, length, kHeaderLimit);
+  if (length > kNpyHeaderLimit)
+    fail(place.op, "{} at byte 8: the header's length is {}; at most {} are allowed", place.what, length, kNpyHeaderLimit);
   if (length > total - text_at)
     fail(place.op, "{} at byte 8: the header's length is {}, but only {} bytes follow", place.what, length,
          total - text_at);

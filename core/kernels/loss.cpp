@@ -6,13 +6,13 @@
 namespace waymark::kernels {
 namespace {
 
-template <class T> WAYMARK_INLINE T absolute(T x) { return x < T(0) ? -x : x; }
+template <class T> WAYMARK_INLINE T magnitude(T x) { return x < T(0) ? -x : x; }
 template <class T> WAYMARK_INLINE T smooth_l1(T d, T beta) {
-  const T a = absolute(d);
+  const T a = magnitude(d);
   return a < beta ? T(0.5) * a * a / beta : a - T(0.5) * beta;
 }
 template <class T> WAYMARK_INLINE T huber(T d, T delta) {
-  const T a = absolute(d);
+  const T a = magnitude(d);
   return a <= delta ? T(0.5) * a * a : delta * (a - T(0.5) * delta);
 }
 template <class T> WAYMARK_INLINE T kl_div(T x, T t) {
@@ -33,7 +33,7 @@ template <class T> WAYMARK_INLINE T bce_logits(T x, T t) { return (T(1) - t) * x
 #define WAYMARK_LOSSES(S, T)                                                                 \
   namespace S {                                                                              \
   WAYMARK_BINARY_LOOP(mse, T, T, (a - b) * (a - b))                                          \
-  WAYMARK_BINARY_LOOP(l1, T, T, absolute(a - b))                                             \
+  WAYMARK_BINARY_LOOP(l1, T, T, magnitude(a - b))                                             \
   WAYMARK_BINARY_LOOP(smooth_l1, T, T, (kernels::smooth_l1<T>(a - b, static_cast<T>(p[0])))) \
   WAYMARK_BINARY_LOOP(huber, T, T, (kernels::huber<T>(a - b, static_cast<T>(p[0]))))         \
   WAYMARK_BINARY_LOOP(kl_div, T, T, kernels::kl_div<T>(a, b))                                \

@@ -14,7 +14,7 @@ namespace waymark {
 
 namespace {
 
-void check(const ReferenceAttention& c) {
+void check_inputs(const ReferenceAttention& c) {
   for (const Tensor* t : {&c.query, &c.key, &c.value})
     if (!t->defined() || t->dim() != 4)
       fail("attention", "query, key and value must be [B, H, L, d], got {}",
@@ -30,7 +30,7 @@ void check(const ReferenceAttention& c) {
 }
 
 // Heads of keys repeated for the heads of queries that share them.
-Tensor spread(const Tensor& t, i64 heads) {
+Tensor repeat_heads(const Tensor& t, i64 heads) {
   const Shape& s = t.shape();
   if (s[1] == heads) return t;
   return t.unsqueeze(2).expand({s[0], s[1], heads / s[1], s[2], s[3]}).reshape({s[0], heads, s[2], s[3]});
@@ -42,13 +42,13 @@ Tensor shared_rows(const Tensor& w) { return w.size(0) == 1 ? w.squeeze(0) : w; 
 class Scores {
  public:
   explicit Scores(const ReferenceAttention& c) : call_(c) {
-    check(c);
+    check_inputs(c);
     const i64 heads = c.query.size(1);
     query_ = c.query;
-    key_ = spread(c.key, heads);
-    value_ = spread(c.value, heads);
+    key_ = repeat_heads(c.key, heads);
+    value_ = repeat_heads(c.value, heads);
     term_query_ = c.term_query.defined() ? c.term_query : query_;
-    term_key_ = c.term_key.defined() ? spread(c.term_key, heads) : key_;
+    term_key_ = c.term_key.defined() ? repeat_heads(c.term_key, heads) : key_;
   }
 
   const Tensor& value() const { return value_; }

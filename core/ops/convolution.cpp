@@ -109,7 +109,7 @@ Tensor weight_value(const Tensor& x, const Tensor& z, const Geometry& g) {
 }
 
 Tensor convolve(const Arg& x, const Arg& w, const Tensor& bias, const Geometry& g);
-Tensor spread(const Arg& z, const Arg& w, const Geometry& g);
+Tensor spread_taps(const Arg& z, const Arg& w, const Geometry& g);
 Tensor weight_gradient(const Arg& x, const Arg& z, const Geometry& g);
 
 }  // namespace
@@ -159,7 +159,7 @@ Tensor convolve(const Arg& x, const Arg& w, const Tensor& bias, const Geometry& 
   correlate_into(y, *x, *w, g);
   return record(kConv1d, y, {x, w, bias}, [&](Saver& s) {
     return [g, x = s.input(0, s.needs(1)), w = s.input(1, s.needs(0))](Tensor gy, const Need& need) -> Grads {
-      return {need[0] ? spread(gy, *w, g) : Tensor(), need[1] ? weight_gradient(*x, gy, g) : Tensor(),
+      return {need[0] ? spread_taps(gy, *w, g) : Tensor(), need[1] ? weight_gradient(*x, gy, g) : Tensor(),
               need[2] ? sum(gy, {0, 2}) : Tensor()};
     };
   }, [&](Attrs& at) {
@@ -171,7 +171,7 @@ Tensor convolve(const Arg& x, const Arg& w, const Tensor& bias, const Geometry& 
   });
 }
 
-Tensor spread(const Arg& z, const Arg& w, const Geometry& g) {
+Tensor spread_taps(const Arg& z, const Arg& w, const Geometry& g) {
   return record(kConvTranspose1d, spread_value(*z, *w, g), {z, w}, [&](Saver& s) {
     return [g, z = s.input(0, s.needs(1)), w = s.input(1, s.needs(0))](Tensor gx, const Need& need) -> Grads {
       return {need[0] ? convolve(gx, *w, Tensor(), g) : Tensor(), need[1] ? weight_gradient(gx, *z, g) : Tensor()};
@@ -189,7 +189,7 @@ Tensor spread(const Arg& z, const Arg& w, const Geometry& g) {
 Tensor weight_gradient(const Arg& x, const Arg& z, const Geometry& g) {
   return record(kConv1dWeight, weight_value(*x, *z, g), {x, z}, [&](Saver& s) {
     return [g, x = s.input(0, s.needs(1)), z = s.input(1, s.needs(0))](Tensor gw, const Need& need) -> Grads {
-      return {need[0] ? spread(*z, gw, g) : Tensor(), need[1] ? convolve(*x, gw, Tensor(), g) : Tensor()};
+      return {need[0] ? spread_taps(*z, gw, g) : Tensor(), need[1] ? convolve(*x, gw, Tensor(), g) : Tensor()};
     };
   });
 }
@@ -254,7 +254,7 @@ Tensor conv_transpose1d(Arg x, Arg weight, const Tensor& bias, i64 stride, i64 p
     fail_at(x.loc(), "conv_transpose1d", "the result of length {} would be empty; the input is {}", g.length, x->shape());
   // The zeros that output_padding adds are positions that no output of the convolution reaches.
   const Tensor z = x->dim() == 3 ? *x : unsqueeze(x, 0);
-  Tensor y = spread(Arg(z, x.loc()), weight, g);
+  Tensor y = spread_taps(Arg(z, x.loc()), weight, g);
   if (x->dim() == 2) y = squeeze(Arg(y, x.loc()), 0);
   return bias.defined() ? add(Arg(y, x.loc()), unsqueeze(bias, 1)) : y;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/ops/creation.h"
 #include "core/ops/elementwise.h"
 #include "core/parallel/parallel.h"
 
@@ -16,31 +17,29 @@ using namespace ops;
                             .formula = FORMULA, .rule = not_differentiable("it has no tensor to differentiate by"), \
                             .apply = [](OpCall& c) { __VA_ARGS__ }};
 
-static TensorOptions options_of(OpCall& c) { return {.dtype = c.dtype("dtype")}; }
-
 WAYMARK_CREATION(kEmpty, "empty", "uninitialised memory", "empty(int[] size, *, dtype dtype=None) -> Tensor", "y undefined",
-                 c.result(empty(Shape(c.list("size")), options_of(c)));)
+                 c.result(empty(Shape(c.list("size")), creation_options(c)));)
 WAYMARK_CREATION(kZeros, "zeros", "filled with 0", "zeros(int[] size, *, dtype dtype=None) -> Tensor", "y = 0",
-                 c.result(zeros(Shape(c.list("size")), options_of(c)));)
+                 c.result(zeros(Shape(c.list("size")), creation_options(c)));)
 WAYMARK_CREATION(kOnes, "ones", "filled with 1", "ones(int[] size, *, dtype dtype=None) -> Tensor", "y = 1",
-                 c.result(ones(Shape(c.list("size")), options_of(c)));)
+                 c.result(ones(Shape(c.list("size")), creation_options(c)));)
 WAYMARK_CREATION(kFull, "full", "filled with a value, of its dtype",
                  "full(int[] size, Scalar fill_value, *, dtype dtype=None) -> Tensor", "y = v",
-                 c.result(full(Shape(c.list("size")), c.scalar("fill_value"), options_of(c)));)
+                 c.result(full(Shape(c.list("size")), c.scalar("fill_value"), creation_options(c)));)
 WAYMARK_CREATION(kEye, "eye", "ones on the diagonal", "eye(int n, int m=None, *, dtype dtype=None) -> Tensor", "y = [i = j]",
-                 const i64 n = c.integer("n"); c.result(eye(n, c.integer("m", n), options_of(c)));)
+                 const i64 n = c.integer("n"); c.result(eye(n, c.integer("m", n), creation_options(c)));)
 WAYMARK_CREATION(kArange, "arange", "evenly spaced values in [start, end)",
                  "arange(Scalar start=0, Scalar end, Scalar step=1, *, dtype dtype=None) -> Tensor", "y = start + i·step",
                  const Scalar start = c.scalar("start", Scalar(0)), step = c.scalar("step", Scalar(1));
-                 c.result(arange(start, c.scalar("end"), step, options_of(c)));)
+                 c.result(arange(start, c.scalar("end"), step, creation_options(c)));)
 WAYMARK_CREATION(kLinspace, "linspace", "steps values from start to end, both included",
                  "linspace(Scalar start, Scalar end, int steps, *, dtype dtype=None) -> Tensor",
                  "y = start + i·(end − start)/(steps − 1)",
-                 c.result(linspace(c.scalar("start"), c.scalar("end"), c.integer("steps"), options_of(c)));)
+                 c.result(linspace(c.scalar("start"), c.scalar("end"), c.integer("steps"), creation_options(c)));)
 WAYMARK_CREATION(kLogspace, "logspace", "powers of base with evenly spaced exponents",
                  "logspace(Scalar start, Scalar end, int steps, float base=10, *, dtype dtype=None) -> Tensor",
                  "y = base^linspace(start, end, steps)",
-                 c.result(logspace(c.scalar("start"), c.scalar("end"), c.integer("steps"), c.number("base", 10.0), options_of(c)));)
+                 c.result(logspace(c.scalar("start"), c.scalar("end"), c.integer("steps"), c.number("base", 10.0), creation_options(c)));)
 WAYMARK_CREATION(kTrilIndices, "tril_indices", "places of the lower triangle of a matrix, [2, n]",
                  "tril_indices(int row, int col, int offset=0) -> Tensor", "y = {(i, j): j ≤ i + offset}",
                  c.result(tril_indices(c.integer("row"), c.integer("col"), c.integer("offset", 0)));)
@@ -49,14 +48,9 @@ WAYMARK_CREATION(kTriuIndices, "triu_indices", "places of the upper triangle of 
                  c.result(triu_indices(c.integer("row"), c.integer("col"), c.integer("offset", 0)));)
 WAYMARK_CREATION(kScalarTensor, "scalar_tensor", "0-d tensor of one number",
                  "scalar_tensor(Scalar s, *, dtype dtype=None) -> Tensor", "y = s",
-                 c.result(scalar_tensor(c.scalar("s"), options_of(c)));)
+                 c.result(scalar_tensor(c.scalar("s"), creation_options(c)));)
 
 namespace {
-
-Tensor made(const OpInfo& op, Tensor y, const TensorOptions& o) {
-  if (o.requires_grad) y.requires_grad_();
-  return record_nondiff(op, std::move(y), {});
-}
 
 // Of a checked shape: the message names the op, the memory's own would not.
 Tensor blank(std::string_view op, const Shape& shape, DType t) {
@@ -66,7 +60,7 @@ Tensor blank(std::string_view op, const Shape& shape, DType t) {
 
 Tensor filled(const OpInfo& op, Tensor y, const Scalar& v, const TensorOptions& o) {
   fill_into(y, v);
-  return made(op, std::move(y), o);
+  return created(op, std::move(y), o);
 }
 
 Tensor trash(Tensor y) {
@@ -97,7 +91,7 @@ template <class F> void fill_by_index(const Tensor& y, F&& f) {
 }  // namespace
 
 Tensor empty(const Shape& shape, const TensorOptions& o) {
-  return made(kEmpty, trash(blank("empty", shape, o.dtype.value_or(default_dtype()))), o);
+  return created(kEmpty, trash(blank("empty", shape, o.dtype.value_or(default_dtype()))), o);
 }
 Tensor zeros(const Shape& shape, const TensorOptions& o) {
   return filled(kZeros, blank("zeros", shape, o.dtype.value_or(default_dtype())), 0, o);
@@ -109,7 +103,7 @@ Tensor full(const Shape& shape, Scalar value, const TensorOptions& o) {
   return filled(kFull, blank("full", shape, o.dtype.value_or(dtype_of_value(value))), value, o);
 }
 Tensor empty_like(const Tensor& x, const TensorOptions& o) {
-  return made(kEmpty, trash(make_empty_like(x, o.dtype.value_or(x.dtype()))), o);
+  return created(kEmpty, trash(make_empty_like(x, o.dtype.value_or(x.dtype()))), o);
 }
 Tensor zeros_like(const Tensor& x, const TensorOptions& o) {
   return filled(kZeros, make_empty_like(x, o.dtype.value_or(x.dtype())), 0, o);
@@ -127,7 +121,7 @@ Tensor eye(i64 n, i64 m, const TensorOptions& o) {
   fill_into(y, 0);
   const i64 k = std::min(n, m);
   fill_into(alias(y, {k}, {m + 1}, 0), 1);
-  return made(kEye, std::move(y), o);
+  return created(kEye, std::move(y), o);
 }
 
 Tensor arange(Scalar end, const TensorOptions& o) { return arange(0, end, 1, o); }
@@ -159,7 +153,7 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const TensorOptions& o) {
   } else {
     fill_by_index(y, [&](i64 i) { return a + static_cast<double>(i) * s; });
   }
-  return made(kArange, std::move(y), o);
+  return created(kArange, std::move(y), o);
 }
 
 namespace {
@@ -181,13 +175,13 @@ Tensor linspace(Scalar start, Scalar end, i64 steps, const TensorOptions& o) {
   Tensor y = blank_line("linspace", steps, o);
   const double a = start.to_double(), b = end.to_double();
   fill_by_index(y, [&](i64 i) { return spaced(a, b, steps, i); });
-  return made(kLinspace, std::move(y), o);
+  return created(kLinspace, std::move(y), o);
 }
 Tensor logspace(Scalar start, Scalar end, i64 steps, double base, const TensorOptions& o) {
   Tensor y = blank_line("logspace", steps, o);
   const double a = start.to_double(), b = end.to_double();
   fill_by_index(y, [&](i64 i) { return std::pow(base, spaced(a, b, steps, i)); });
-  return made(kLogspace, std::move(y), o);
+  return created(kLogspace, std::move(y), o);
 }
 
 namespace {
@@ -209,7 +203,7 @@ template <class Range> Tensor triangle(const OpInfo& op, i64 row, i64 col, Range
       to[n + k] = j;
     }
   }
-  return made(op, std::move(y), {});
+  return created(op, std::move(y), {});
 }
 
 // Beyond the matrix an offset changes nothing; so it is cut off there, before it is added to a row number.

@@ -139,7 +139,7 @@ Tensor target_matrix(const Targets& t, const Classes& c, const Tensor& weight, d
 }
 
 // g of one number, or of each position, against x.
-Tensor spread(const Tensor& g, Reduction reduction, double factor, int axis) {
+Tensor spread_rows(const Tensor& g, Reduction reduction, double factor, int axis) {
   return reduction == Reduction::none ? unsqueeze(g, axis) : mul(g, factor);
 }
 
@@ -227,7 +227,7 @@ Tensor cross_entropy(Arg x, Arg target, const CrossEntropyOptions& o) {
         const Targets saved{.ids = *ids, .row_weight = row_w ? *row_w : Tensor()};
         const Tensor input = *x, b = target_matrix(saved, c, w_value, smoothing, input.shape(), input.dtype());
         const Tensor a = sum(b, c.axis, true);  // a constant: Σ_c B
-        const Tensor dx = mul(spread(g, reduction, factor, c.axis), sub(mul(softmax(input, c.axis), a), b));
+        const Tensor dx = mul(spread_rows(g, reduction, factor, c.axis), sub(mul(softmax(input, c.axis), a), b));
         return {masked_fill(dx, eq(a, 0), 0), Tensor(), Tensor()};
       }
       const Tensor input = *x, rows = axis_last(input, c.axis), from = contiguous_value(g), targets = *ids, sums = *stats;
@@ -282,7 +282,7 @@ Tensor nll_loss(Arg logp, Arg target, const NllLossOptions& o) {
     return [=, shape = s.shape(0), ids = s.indices(t.ids), row_w = s.stats(t.row_weight)](Tensor g, const Need&) -> Grads {
       const Targets saved{.ids = *ids, .row_weight = row_w ? *row_w : Tensor()};
       const Tensor one_hot = in_place_of(weighted_one_hot(saved, c.count, g.dtype()), c, shape);
-      return {neg(mul(one_hot, spread(g, reduction, factor, c.axis))), Tensor(), Tensor()};
+      return {neg(mul(one_hot, spread_rows(g, reduction, factor, c.axis))), Tensor(), Tensor()};
     };
   }, [&](Attrs& at) {
     at("ignore_index", o.ignore_index);

@@ -17,7 +17,7 @@ using kernels::Divergence;
 
 namespace {
 
-int check_pair(std::string_view op, const Arg& x, const Arg& other, i64 dim, const Tensor& keep) {
+int check_distributions(std::string_view op, const Arg& x, const Arg& other, i64 dim, const Tensor& keep) {
   check_defined(op, x);
   check_defined(op, other);
   need_float(op, *x);
@@ -86,7 +86,7 @@ Grads recorded_gradients(Divergence kind, const Tensor& g, const Tensor& x, cons
 }
 
 Tensor divergence(const OpInfo& op, Divergence kind, const Arg& x, const Arg& other, i64 dim, const Tensor& keep) {
-  const int d = check_pair(op.name, x, other, dim, keep);
+  const int d = check_distributions(op.name, x, other, dim, keep);
   if (explain_mode()) return twin(kind, *x, *other, keep, d);
   const Tensor a = kept_rows(*x, keep, d), b = kept_rows(*other, keep, d);
   const auto [rows, n] = row_count(a);

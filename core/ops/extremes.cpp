@@ -9,15 +9,6 @@ namespace waymark {
 
 using namespace ops;
 
-static std::optional<i64> dim_of(OpCall& c) {
-  if (!c.has("dim")) return {};
-  return c.integer("dim");
-}
-static void pair_results(OpCall& c, ValuesIndices r) {
-  c.result("values", std::move(r.values));
-  c.result("indices", std::move(r.indices));
-}
-
 #define WAYMARK_TIES(K, NAME, DOC, FORMULA)                                            \
   extern constexpr OpInfo K{                                                           \
       .name = #NAME,                                                                   \
@@ -45,7 +36,7 @@ WAYMARK_TIES(kAmin, amin, "smallest element over some axes", "y = min x")
       .kinks = "ties",                                                                                        \
       .apply = [](OpCall& c) {                                                                                \
         if (c.has("dim"))                                                                                     \
-          pair_results(c, NAME(c.tensor("input"), c.integer("dim"), c.flag("keepdim", false)));               \
+          c.result(NAME(c.tensor("input"), c.integer("dim"), c.flag("keepdim", false)));               \
         else if (c.has("other"))                                                                              \
           c.result(NAME(c.tensor("input"), c.tensor("other")));                                               \
         else                                                                                                  \
@@ -64,7 +55,7 @@ extern constexpr OpInfo kAminmax{
     .saves = {{"input", For{0}}, {"output", For{0}}},
     .kinks = "ties",
     .apply = [](OpCall& c) {
-      const MinMax r = aminmax(c.tensor("input"), dim_of(c), c.flag("keepdim", false));
+      const MinMax r = aminmax(c.tensor("input"), c.optional_integer("dim"), c.flag("keepdim", false));
       c.result("min", r.min);
       c.result("max", r.max);
     }};
@@ -76,7 +67,7 @@ extern constexpr OpInfo kAminmax{
       .schema = #NAME "(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", \
       .formula = "y = " #NAME " x",                                                  \
       .rule = not_differentiable(#NAME " returns positions"),                        \
-      .apply = [](OpCall& c) { c.result(NAME(c.tensor("input"), dim_of(c), c.flag("keepdim", false))); }};
+      .apply = [](OpCall& c) { c.result(NAME(c.tensor("input"), c.optional_integer("dim"), c.flag("keepdim", false))); }};
 WAYMARK_ARG(kArgmax, argmax, "first index of the largest element; NaN is the largest")
 WAYMARK_ARG(kArgmin, argmin, "first index of the smallest element; NaN is the smallest")
 

@@ -16,7 +16,7 @@ namespace {
 enum class Direction { forward, inverse };
 
 // Factor of a transform of length n.
-double factor_of(std::string_view op, std::string_view norm, i64 n, Direction d, Loc loc) {
+double norm_factor(std::string_view op, std::string_view norm, i64 n, Direction d, Loc loc) {
   if (norm == "ortho") return 1 / std::sqrt(static_cast<double>(n));
   if (norm != "backward" && norm != "forward")
     fail_at(loc, op, "norm is \"backward\", \"ortho\" or \"forward\", not \"{}\"", norm);
@@ -41,7 +41,7 @@ Transform check_fourier(std::string_view op, const Arg& x, bool pairs, std::opti
   t.length = x->shape()[t.axis];
   t.n = n.value_or(op == "irfft" ? 2 * (t.length - 1) : t.length);
   if (t.n < 1) fail_at(x.loc(), op, "the length must be at least 1, got n = {}{}", t.n, n ? "" : " from the input's " + to_string(x->shape()));
-  t.scale = factor_of(op, norm, t.n, d, x.loc());
+  t.scale = norm_factor(op, norm, t.n, d, x.loc());
   return t;
 }
 

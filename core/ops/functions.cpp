@@ -17,7 +17,7 @@ using namespace ops;
 
 namespace {
 
-DType number(const Arg& x, std::string_view op) {
+DType number_type(const Arg& x, std::string_view op) {
   if (x->dtype() == kB8) fail_at(x.loc(), op, "b8 is not supported; convert with to(...)");
   return x->dtype();
 }
@@ -180,7 +180,7 @@ extern constexpr OpInfo kPositive{.name = "positive",
 
 Tensor positive(Arg x) {
   check_defined("positive", x);
-  static_cast<void>(number(x, "positive"));
+  static_cast<void>(number_type(x, "positive"));
   return record_view(kPositive, alias(*x), x,
                      [](Saver&) { return [](Tensor g, const Need&) -> Grads { return {std::move(g)}; }; });
 }
@@ -231,12 +231,12 @@ Tensor step(const OpInfo& op, const Arg& x, Tensor y, i64 decimals = 0) {
 
 Tensor trunc(Arg x) {
   check_defined("trunc", x);
-  if (number(x, "trunc") == kI64) return step(kTrunc, x, copied(*x));
+  if (number_type(x, "trunc") == kI64) return step(kTrunc, x, copied(*x));
   return step(kTrunc, x, function_value(Function::trunc, x, false));
 }
 Tensor round(Arg x, i64 decimals) {
   check_defined("round", x);
-  if (number(x, "round") == kI64) {
+  if (number_type(x, "round") == kI64) {
     if (decimals != 0)
       fail_at(x.loc(), "round", "i64 has no decimals to round to ({}); convert with to(...)", decimals);
     return step(kRound, x, copied(*x));

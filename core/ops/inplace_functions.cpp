@@ -13,26 +13,26 @@ namespace waymark {
 using kernels::Unary;
 using namespace ops;
 
-#define WAYMARK_INPLACE(K, NAME, PARTNER, ARGS, FORMULA)                               \
+#define WAYMARK_INPLACE_FUNCTION(K, NAME, PARTNER, ARGS, FORMULA)                               \
   extern constexpr OpInfo K{.name = NAME,                                              \
                             .family = "inplace",                                       \
                             .doc = "in-place form of " PARTNER,                        \
                             .schema = NAME "(Tensor(a!) input" ARGS ") -> Tensor(a!)", \
                             .formula = FORMULA,                                        \
                             .rule = "as " PARTNER};
-WAYMARK_INPLACE(kNegInplace, "neg_", "neg", "", "x ← −x")
-WAYMARK_INPLACE(kExpInplace, "exp_", "exp", "", "x ← eˣ")
-WAYMARK_INPLACE(kSqrtInplace, "sqrt_", "sqrt", "", "x ← √x")
-WAYMARK_INPLACE(kReluInplace, "relu_", "relu", "", "x ← max(x, 0)")
-WAYMARK_INPLACE(kTanhInplace, "tanh_", "tanh", "", "x ← tanh x")
-WAYMARK_INPLACE(kSigmoidInplace, "sigmoid_", "sigmoid", "", "x ← 1/(1 + e⁻ˣ)")
-WAYMARK_INPLACE(kPowInplace, "pow_", "pow", ", Tensor exponent", "x ← xᵇ")
-WAYMARK_INPLACE(kClampInplace, "clamp_", "clamp", ", Tensor? min=None, Tensor? max=None", "x ← min(max(x, lo), hi)")
-WAYMARK_INPLACE(kMaskedFillInplace, "masked_fill_", "masked_fill", ", Tensor mask, Tensor value", "x ← m ? v : x")
-WAYMARK_INPLACE(kLerpInplace, "lerp_", "lerp", ", Tensor end, Tensor weight", "x ← x + w·(b − x)")
-WAYMARK_INPLACE(kAddcmulInplace, "addcmul_", "addcmul", ", Tensor tensor1, Tensor tensor2, *, Scalar value=1",
+WAYMARK_INPLACE_FUNCTION(kNegInplace, "neg_", "neg", "", "x ← −x")
+WAYMARK_INPLACE_FUNCTION(kExpInplace, "exp_", "exp", "", "x ← eˣ")
+WAYMARK_INPLACE_FUNCTION(kSqrtInplace, "sqrt_", "sqrt", "", "x ← √x")
+WAYMARK_INPLACE_FUNCTION(kReluInplace, "relu_", "relu", "", "x ← max(x, 0)")
+WAYMARK_INPLACE_FUNCTION(kTanhInplace, "tanh_", "tanh", "", "x ← tanh x")
+WAYMARK_INPLACE_FUNCTION(kSigmoidInplace, "sigmoid_", "sigmoid", "", "x ← 1/(1 + e⁻ˣ)")
+WAYMARK_INPLACE_FUNCTION(kPowInplace, "pow_", "pow", ", Tensor exponent", "x ← xᵇ")
+WAYMARK_INPLACE_FUNCTION(kClampInplace, "clamp_", "clamp", ", Tensor? min=None, Tensor? max=None", "x ← min(max(x, lo), hi)")
+WAYMARK_INPLACE_FUNCTION(kMaskedFillInplace, "masked_fill_", "masked_fill", ", Tensor mask, Tensor value", "x ← m ? v : x")
+WAYMARK_INPLACE_FUNCTION(kLerpInplace, "lerp_", "lerp", ", Tensor end, Tensor weight", "x ← x + w·(b − x)")
+WAYMARK_INPLACE_FUNCTION(kAddcmulInplace, "addcmul_", "addcmul", ", Tensor tensor1, Tensor tensor2, *, Scalar value=1",
                 "x ← x + v·a·b")
-WAYMARK_INPLACE(kAddcdivInplace, "addcdiv_", "addcdiv", ", Tensor tensor1, Tensor tensor2, *, Scalar value=1",
+WAYMARK_INPLACE_FUNCTION(kAddcdivInplace, "addcdiv_", "addcdiv", ", Tensor tensor1, Tensor tensor2, *, Scalar value=1",
                 "x ← x + v·a/b")
 
 extern const OpInfo kDivInplace;  // inplace.cpp

@@ -34,7 +34,7 @@ Tensor working_copy(const Tensor& t) {
   return out;
 }
 
-void check_matrix(std::string_view op, const Arg& a, bool square) {
+void check_matrices(std::string_view op, const Arg& a, bool square) {
   check_defined(op, a);
   need_float(op, *a);
   if (a->dim() < 2 || (square && a->shape().at(-2) != a->shape().back()))
@@ -78,7 +78,7 @@ extern constexpr OpInfo kLinalgSolve{
     .apply = [](OpCall& c) { c.result(linalg_solve(c.tensor("A"), c.tensor("B"))); }};
 
 Tensor linalg_solve(Arg a, Arg b) {
-  check_matrix("linalg_solve", a, true);
+  check_matrices("linalg_solve", a, true);
   check_defined("linalg_solve", b);
   check_product_dtypes("linalg_solve", a, b);
   const i64 n = a->shape().back();
@@ -107,7 +107,7 @@ extern constexpr OpInfo kInv{
     .apply = [](OpCall& c) { c.result(inv(c.tensor("A"))); }};
 
 Tensor inv(Arg a) {
-  check_matrix("inv", a, true);
+  check_matrices("inv", a, true);
   const i64 n = a->shape().back();
   const Tensor one = make_empty(a->shape(), kF64);
   fill_into(one, 0);
@@ -137,7 +137,7 @@ extern constexpr OpInfo kLinalgQr{
     }};
 
 QrFactors linalg_qr(Arg a, std::string_view mode) {
-  check_matrix("linalg_qr", a, false);
+  check_matrices("linalg_qr", a, false);
   if (mode != "reduced" && mode != "complete")
     fail_at(a.loc(), "linalg_qr", "mode is \"reduced\" or \"complete\", not \"{}\"", mode);
   const i64 m = a->shape().at(-2), n = a->shape().back(), p = mode == "complete" ? m : std::min(m, n);
@@ -178,7 +178,7 @@ void complete_columns(const double* from, i64 rows, i64 k, double* to, i64 p) {
 }  // namespace
 
 SvdFactors linalg_svd(Arg a, bool full_matrices) {
-  check_matrix("linalg_svd", a, false);
+  check_matrices("linalg_svd", a, false);
   const i64 m = a->shape().at(-2), n = a->shape().back(), k = std::min(m, n);
   const Shape batch = batch_of(*a);
   const i64 left = full_matrices ? m : k, right = full_matrices ? n : k;
@@ -212,7 +212,7 @@ extern constexpr OpInfo kLinalgEigh{
     }};
 
 EigenFactors linalg_eigh(Arg a, std::string_view uplo) {
-  check_matrix("linalg_eigh", a, true);
+  check_matrices("linalg_eigh", a, true);
   if (uplo != "L" && uplo != "U") fail_at(a.loc(), "linalg_eigh", "UPLO is \"L\" or \"U\", not \"{}\"", uplo);
   const i64 n = a->shape().back();
   const Shape batch = batch_of(*a);

@@ -16,8 +16,6 @@ i64 numel_of(const Shape& s, int begin, int end) {
   return n;
 }
 // One matrix or vector, whatever leading axes of extent 1 it has.
-bool is_one_matrix(const Shape& s) { return s.size() < 3 || numel_of(s, 0, s.size() - 2) == 1; }
-
 void check_matmul(std::string_view op, const Arg& a, const Arg& b) {
   check_defined(op, a);
   check_defined(op, b);

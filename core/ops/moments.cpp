@@ -107,7 +107,7 @@ Rule rule_of(const Moments& m, bool root) {
   return {m.plan.dim_list(), m.plan.kept, static_cast<double>(m.plan.n), m.freedom, root};
 }
 
-Tensor spread(const OpInfo& op, const Arg& x, const Dims& dim, i64 correction, bool keepdim, bool root) {
+Tensor deviation(const OpInfo& op, const Arg& x, const Dims& dim, i64 correction, bool keepdim, bool root) {
   const Moments m = moments(op.name, x, dim, correction, keepdim, root, false);
   return record(
       op, m.spread, {x},
@@ -150,8 +150,8 @@ SpreadMean spread_mean(const OpInfo& op, const Arg& x, const Dims& dim, i64 corr
 
 }  // namespace
 
-Tensor var(Arg x, Dims dim, i64 correction, bool keepdim) { return spread(kVar, x, dim, correction, keepdim, false); }
-Tensor std(Arg x, Dims dim, i64 correction, bool keepdim) { return spread(kStd, x, dim, correction, keepdim, true); }
+Tensor var(Arg x, Dims dim, i64 correction, bool keepdim) { return deviation(kVar, x, dim, correction, keepdim, false); }
+Tensor std(Arg x, Dims dim, i64 correction, bool keepdim) { return deviation(kStd, x, dim, correction, keepdim, true); }
 SpreadMean var_mean(Arg x, Dims dim, i64 correction, bool keepdim) {
   return spread_mean(kVarMean, x, dim, correction, keepdim, false);
 }

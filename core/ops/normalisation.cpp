@@ -54,7 +54,7 @@ Normalised rms_normalised(const Tensor& x, int axes, double eps) {
   const Tensor inverse = rsqrt(add(mean(square(x), last_axes(axes), true), eps));
   return {mul(x, inverse), inverse};
 }
-Tensor scaled(Tensor t, const Tensor& w, const Tensor& b) {
+Tensor affine(Tensor t, const Tensor& w, const Tensor& b) {
   if (w.defined()) t = mul(t, w);
   return b.defined() ? add(t, b) : t;
 }
@@ -87,7 +87,7 @@ Tensor layer_norm(Arg x, const Shape& normalized_shape, const Tensor& weight, co
   check_parameter("layer_norm", "weight", x, weight, normalized_shape);
   check_parameter("layer_norm", "bias", x, bias, normalized_shape);
   const int axes = normalized_shape.size();
-  if (explain_mode()) return scaled(layer_normalised(*x, axes, eps).xhat, weight, bias);
+  if (explain_mode()) return affine(layer_normalised(*x, axes, eps).xhat, weight, bias);
   const Tensor in = contiguous_value(*x), w = optional_contiguous(weight), b = optional_contiguous(bias);
   const auto [rows, n] = row_count(in, axes);
   Tensor y = make_empty(x->shape(), x->dtype());
@@ -152,7 +152,7 @@ Tensor rms_norm(Arg x, const Shape& normalized_shape, const Tensor& weight, std:
   const double eps = eps_or_default.value_or(x->dtype() == kF64 ? std::numeric_limits<double>::epsilon()
                                                                 : double{std::numeric_limits<float>::epsilon()});
   const int axes = normalized_shape.size();
-  if (explain_mode()) return scaled(rms_normalised(*x, axes, eps).xhat, weight, Tensor());
+  if (explain_mode()) return affine(rms_normalised(*x, axes, eps).xhat, weight, Tensor());
   const Tensor in = contiguous_value(*x), w = optional_contiguous(weight);
   const auto [rows, n] = row_count(in, axes);
   Tensor y = make_empty(x->shape(), x->dtype());

@@ -20,11 +20,6 @@ namespace waymark {
 
 using namespace ops;
 
-static void pair_results(OpCall& c, const ValuesIndices& r) {
-  c.result("values", r.values);
-  c.result("indices", r.indices);
-}
-
 extern constexpr OpInfo kSort{
     .name = "sort",
     .family = "order",
@@ -35,7 +30,7 @@ extern constexpr OpInfo kSort{
     .saves = {{"indices", For{0}}},
     .kinks = "ties",
     .apply = [](OpCall& c) {
-      pair_results(c, sort(c.tensor("input"), c.integer("dim", -1), c.flag("descending", false)));
+      c.result(sort(c.tensor("input"), c.integer("dim", -1), c.flag("descending", false)));
     }};
 extern constexpr OpInfo kArgsort{
     .name = "argsort",
@@ -58,7 +53,7 @@ extern constexpr OpInfo kTopk{
     .saves = {{"indices", For{0}}},
     .kinks = "ties",
     .apply = [](OpCall& c) {
-      pair_results(c, topk(c.tensor("input"), c.integer("k"), c.integer("dim", -1), c.flag("largest", true),
+      c.result(topk(c.tensor("input"), c.integer("k"), c.integer("dim", -1), c.flag("largest", true),
                            c.flag("sorted", true)));
     }};
 extern constexpr OpInfo kKthvalue{
@@ -71,7 +66,7 @@ extern constexpr OpInfo kKthvalue{
     .saves = {{"indices", For{0}}},
     .kinks = "ties",
     .apply = [](OpCall& c) {
-      pair_results(c, kthvalue(c.tensor("input"), c.integer("k"), c.integer("dim", -1), c.flag("keepdim", false)));
+      c.result(kthvalue(c.tensor("input"), c.integer("k"), c.integer("dim", -1), c.flag("keepdim", false)));
     }};
 #define WAYMARK_MEDIAN(K, NAME, DOC)                                                                          \
   extern constexpr OpInfo K{                                                                                  \
@@ -85,7 +80,7 @@ extern constexpr OpInfo kKthvalue{
       .kinks = "ties",                                                                                        \
       .apply = [](OpCall& c) {                                                                                \
         if (c.has("dim"))                                                                                     \
-          pair_results(c, NAME(c.tensor("input"), c.integer("dim"), c.flag("keepdim", false)));               \
+          c.result(NAME(c.tensor("input"), c.integer("dim"), c.flag("keepdim", false)));               \
         else                                                                                                  \
           c.result(NAME(c.tensor("input")));                                                                  \
       }};

@@ -7,12 +7,6 @@
 namespace waymark::ops {
 namespace {
 
-// All leading axes of extent 1, or none: one matrix.
-bool is_one_matrix(const Shape& s) {
-  for (int i = 0; i + 2 < s.size(); ++i)
-    if (s[i] != 1) return false;
-  return true;
-}
 Tensor last_two(const Tensor& t) {
   const int n = t.dim();
   return alias(t, {t.shape()[n - 2], t.shape()[n - 1]}, {t.strides()[n - 2], t.strides()[n - 1]}, t.offset());
@@ -43,6 +37,12 @@ void check_product_dtypes(std::string_view op, const Arg& a, const Arg& b) {
   if (a->dtype() != b->dtype())
     fail_at(a.loc(), op, "dtypes differ: {} x {}; convert one with to(...)", name_of(a->dtype()), name_of(b->dtype()));
   if (a->dtype() == kB8) fail_at(a.loc(), op, "b8 is not supported; convert with to(...)");
+}
+
+bool is_one_matrix(const Shape& s) {
+  for (int i = 0; i + 2 < s.size(); ++i)
+    if (s[i] != 1) return false;
+  return true;
 }
 
 Tensor fold_rows(const Tensor& t) {

@@ -9,6 +9,9 @@ namespace waymark::ops {
 // The message of every product whose operands differ in dtype, and the refusal of b8.
 void check_product_dtypes(std::string_view op, const Arg& a, const Arg& b);
 
+// All leading axes of extent 1, or none.
+bool is_one_matrix(const Shape& s);
+
 // A 2-d tensor as a kernel takes it; transposed and strided views are flags and steps, not copies.
 template <class T> kernels::MatrixView<T> matrix_of(const Tensor& t) {
   return {t.data<T>(), t.strides()[0], t.strides()[1]};

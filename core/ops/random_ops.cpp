@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/ops/arithmetic.h"
+#include "core/ops/creation.h"
 #include "core/ops/elementwise.h"
 #include "core/parallel/parallel.h"
 
@@ -17,22 +18,20 @@ using namespace ops;
                             .rule = not_differentiable("a draw has no gradient to the parameters of its distribution"), \
                             .apply = [](OpCall& c) { __VA_ARGS__ }};
 
-static TensorOptions options_of(OpCall& c) { return {.dtype = c.dtype("dtype")}; }
-
 WAYMARK_DRAW(kRand, "rand", "uniform on [0, 1)", "rand(int[] size, *, dtype dtype=None) -> Tensor", "y ~ U[0, 1)",
-             c.result(rand(Shape(c.list("size")), options_of(c)));)
+             c.result(rand(Shape(c.list("size")), creation_options(c)));)
 WAYMARK_DRAW(kRandn, "randn", "standard normal", "randn(int[] size, *, dtype dtype=None) -> Tensor", "y ~ N(0, 1)",
-             c.result(randn(Shape(c.list("size")), options_of(c)));)
+             c.result(randn(Shape(c.list("size")), creation_options(c)));)
 WAYMARK_DRAW(kGumbel, "gumbel", "standard Gumbel", "gumbel(int[] size, *, dtype dtype=None) -> Tensor", "y = −ln(−ln u)",
-             c.result(gumbel(Shape(c.list("size")), options_of(c)));)
+             c.result(gumbel(Shape(c.list("size")), creation_options(c)));)
 WAYMARK_DRAW(kNormal, "normal", "normal with given means and standard deviations",
              "normal(Tensor mean, Tensor std) -> Tensor", "y ~ N(mean, std²)",
              c.result(normal(c.tensor("mean"), c.tensor("std")));)
 WAYMARK_DRAW(kRandint, "randint", "integers in [low, high)",
              "randint(int low=0, int high, int[] size, *, dtype dtype=None) -> Tensor", "y = low + ⌊u·(high − low)⌋",
-             c.result(randint(c.integer("low", 0), c.integer("high"), Shape(c.list("size")), options_of(c)));)
+             c.result(randint(c.integer("low", 0), c.integer("high"), Shape(c.list("size")), creation_options(c)));)
 WAYMARK_DRAW(kRandperm, "randperm", "a random permutation", "randperm(int n, *, dtype dtype=None) -> Tensor",
-             "y = argsort of random keys", c.result(randperm(c.integer("n"), options_of(c)));)
+             "y = argsort of random keys", c.result(randperm(c.integer("n"), creation_options(c)));)
 WAYMARK_DRAW(kMultinomial, "multinomial", "classes drawn by weight",
              "multinomial(Tensor input, int num_samples, bool replacement=False) -> Tensor", "P(y = k) ∝ w_k",
              c.result(multinomial(c.tensor("input"), c.integer("num_samples"), c.flag("replacement", false)));)
@@ -107,15 +106,10 @@ DType float_option(std::string_view op, const TensorOptions& o, DType fallback) 
   return t;
 }
 
-Tensor made(const OpInfo& op, Tensor y, const TensorOptions& o) {
-  if (o.requires_grad) y.requires_grad_();
-  return record_nondiff(op, std::move(y), {});
-}
-
 Tensor new_float(const OpInfo& op, const Shape& shape, DType fallback, const TensorOptions& o, Kind kind) {
   const DType t = float_option(op.name, o, fallback);
   checked_numel(op.name, shape, size_of(t));
-  return made(op, draw_float(o.stream, shape, t, kind), o);
+  return created(op, draw_float(o.stream, shape, t, kind), o);
 }
 
 void check_std(std::string_view op, double mean, double std) {
@@ -146,7 +140,7 @@ Tensor normal(double mean, double std, const Shape& shape, const TensorOptions& 
   checked_numel("normal", shape, size_of(t));
   Tensor z = draw_float(o.stream, shape, t, Kind::normal);
   scale_normal(z, mean, std);
-  return made(kNormal, std::move(z), o);
+  return created(kNormal, std::move(z), o);
 }
 
 Tensor normal(Arg mean, Arg std, const TensorOptions& o) {
@@ -176,7 +170,7 @@ Tensor new_randint(i64 low, i64 high, const Shape& shape, DType dtype, const Ten
   const Tensor y = draw_values<i64>(draw, shape, kI64, [&](const DrawGrid& grid, i64 begin, i64 end, i64* out) {
     fill_randint(draw, grid, low, high, begin, end, out);
   });
-  return made(kRandint, cast_value(y, dtype), o);
+  return created(kRandint, cast_value(y, dtype), o);
 }
 
 }  // namespace
@@ -196,7 +190,7 @@ Tensor randperm(i64 n, const TensorOptions& o) {
   const Tensor y = make_empty(shape, kI64);
   if (!play_draw(draw, kI64, shape, y.raw())) fill_randperm(draw, n, y.data<i64>());
   capture_draw(draw, kI64, shape, y.raw());
-  return made(kRandperm, cast_value(y, o.dtype.value_or(kI64)), o);
+  return created(kRandperm, cast_value(y, o.dtype.value_or(kI64)), o);
 }
 
 // ---- bernoulli, multinomial -----------------------------------------------------------------------------------------
@@ -306,7 +300,7 @@ Tensor multinomial(Arg weights, i64 k, bool replacement, std::string_view stream
 namespace {
 
 // values() makes a tensor of x's shape; it is called after the checks, so that a refused call draws nothing.
-template <class Values> const Tensor& overwrite(const OpInfo& op, const Tensor& x, Loc loc, bool only_float, Values values) {
+template <class Values> const Tensor& overwrite_with(const OpInfo& op, const Tensor& x, Loc loc, bool only_float, Values values) {
   const Arg target(x, loc);
   check_inplace(op.name, x, {target});
   if (only_float) need_float(op.name, x);
@@ -322,7 +316,7 @@ template <class Values> const Tensor& overwrite(const OpInfo& op, const Tensor& 
 
 const Tensor& uniform_(const Tensor& x, double low, double high, std::string_view stream, Loc loc) {
   if (!(low <= high) || !std::isfinite(high - low)) fail_at(loc, "uniform_", "[{}, {}) is no finite range", low, high);
-  return overwrite(kUniformInplace, x, loc, true, [&] {
+  return overwrite_with(kUniformInplace, x, loc, true, [&] {
     const Tensor u = draw_float(stream, x.shape(), x.dtype(), Kind::uniform);
     if (low == 0 && high == 1) return u;
     map_values(u, [=](auto v) {
@@ -336,7 +330,7 @@ const Tensor& uniform_(const Tensor& x, double low, double high, std::string_vie
 }
 const Tensor& normal_(const Tensor& x, double mean, double std, std::string_view stream, Loc loc) {
   check_std("normal_", mean, std);
-  return overwrite(kNormalInplace, x, loc, true, [&] {
+  return overwrite_with(kNormalInplace, x, loc, true, [&] {
     const Tensor z = draw_float(stream, x.shape(), x.dtype(), Kind::normal);
     scale_normal(z, mean, std);
     return z;
@@ -344,11 +338,11 @@ const Tensor& normal_(const Tensor& x, double mean, double std, std::string_view
 }
 const Tensor& bernoulli_(const Tensor& x, double p, std::string_view stream, Loc loc) {
   check_probability("bernoulli_", p);
-  return overwrite(kBernoulliInplace, x, loc, false, [&] { return draw_bernoulli(stream, x.shape(), p); });
+  return overwrite_with(kBernoulliInplace, x, loc, false, [&] { return draw_bernoulli(stream, x.shape(), p); });
 }
 const Tensor& exponential_(const Tensor& x, double lambd, std::string_view stream, Loc loc) {
   if (!(lambd > 0) || !std::isfinite(lambd)) fail_at(loc, "exponential_", "lambd must be positive and finite, got {}", lambd);
-  return overwrite(kExponentialInplace, x, loc, true, [&] {
+  return overwrite_with(kExponentialInplace, x, loc, true, [&] {
     const Tensor e = draw_float(stream, x.shape(), x.dtype(), Kind::exponential);
     if (lambd != 1) map_values(e, [=](auto v) { return static_cast<decltype(v)>(static_cast<double>(v) / lambd); });
     return e;
@@ -358,7 +352,7 @@ const Tensor& trunc_normal_(const Tensor& x, double mean, double std, double a, 
   check_std("trunc_normal_", mean, std);
   if (std == 0) fail_at(loc, "trunc_normal_", "std must be positive");
   if (!(a < b)) fail_at(loc, "trunc_normal_", "a {} must lie below b {}", a, b);
-  return overwrite(kTruncNormalInplace, x, loc, true, [&] {
+  return overwrite_with(kTruncNormalInplace, x, loc, true, [&] {
     const Draw draw = next_draw(stream);
     return visit_float(x.dtype(), [&](auto zero) {
       using T = decltype(zero);

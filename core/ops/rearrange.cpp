@@ -15,11 +15,6 @@ namespace waymark {
 
 using namespace ops;
 
-static std::optional<i64> dim_of(OpCall& c) {
-  if (!c.has("dim")) return {};
-  return c.integer("dim");
-}
-
 extern constexpr OpInfo kRepeat{
     .name = "repeat",
     .family = "rearrange",
@@ -45,9 +40,9 @@ extern constexpr OpInfo kRepeatInterleave{
     .rule = "dx = segment sums of g",
     .apply = [](OpCall& c) {
       if (c.is_tensor("repeats"))
-        c.result(repeat_interleave(c.tensor("input"), c.tensor("repeats"), dim_of(c)));
+        c.result(repeat_interleave(c.tensor("input"), c.tensor("repeats"), c.optional_integer("dim")));
       else
-        c.result(repeat_interleave(c.tensor("input"), c.integer("repeats"), dim_of(c)));
+        c.result(repeat_interleave(c.tensor("input"), c.integer("repeats"), c.optional_integer("dim")));
     }};
 extern constexpr OpInfo kRoll{.name = "roll",
                               .family = "rearrange",

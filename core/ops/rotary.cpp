@@ -13,7 +13,7 @@ using namespace ops;
 
 namespace {
 
-void check(const Arg& x, const Arg& cos, const Arg& sin) {
+void check_rotary(const Arg& x, const Arg& cos, const Arg& sin) {
   const char* op = "rotate_pairs";
   for (const Arg* a : {&x, &cos, &sin}) {
     check_defined(op, *a);
@@ -84,7 +84,7 @@ extern constexpr OpInfo kRotatePairs{
     }};
 
 Tensor rotate_pairs(Arg x, Arg cos, Arg sin, bool halves) {
-  check(x, cos, sin);
+  check_rotary(x, cos, sin);
   return record(kRotatePairs, rotate_value(*x, *cos, *sin, halves), {x, cos, sin}, [&](Saver& s) {
     return [c = s.input(1), sn = s.input(2), halves](Tensor g, const Need&) -> Grads {
       return {rotate_pairs(g, *c, neg(*sn), halves), Tensor(), Tensor()};

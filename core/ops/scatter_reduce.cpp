@@ -100,7 +100,7 @@ RowMap places_of(const Shape& shape, int d, const Tensor& index) {
 
 // Product of the others of the same group, without a division: exclusive products from both ends along the groups.
 // values: 1-d; group[i] in [0, groups).
-Tensor product_of_others(const Tensor& values, const std::vector<i64>& group, i64 groups) {
+Tensor product_of_group(const Tensor& values, const std::vector<i64>& group, i64 groups) {
   const i64 n = values.numel();
   const std::vector<i64> sorted_places = kernels::group_by_destination(group, groups).source;
   Tensor order = make_empty({n}, kI64), back = make_empty({n}, kI64);
@@ -131,7 +131,7 @@ Tensor part_of(const Tensor& src, const Shape& shape) {
   return y;
 }
 
-struct Rule {
+struct GroupRule {
   int d;
   Reduce reduce;
   bool self;
@@ -139,7 +139,7 @@ struct Rule {
 };
 
 // dx and dsrc (of the part that is read).
-std::pair<Tensor, Tensor> gradients(const Rule& r, const Tensor& g, const Tensor& x, const Tensor& src, const Tensor& y,
+std::pair<Tensor, Tensor> gradients(const GroupRule& r, const Tensor& g, const Tensor& x, const Tensor& src, const Tensor& y,
                                     const Tensor& index) {
   const RowMap places = places_of(r.shape, r.d, index);
   const auto only_untouched = [&](const Tensor& t) { return where(untouched(r.shape, places), t, 0); };
@@ -159,7 +159,7 @@ std::pair<Tensor, Tensor> gradients(const Rule& r, const Tensor& g, const Tensor
         for (i64 i = 0; i < n; ++i) group.push_back(i);
       group.insert(group.end(), places.start.begin(), places.start.end());
       const Tensor part = reshape(src, {-1});
-      const Tensor others = product_of_others(r.self ? cat({reshape(x, {-1}), part}) : part, group, n);
+      const Tensor others = product_of_group(r.self ? cat({reshape(x, {-1}), part}) : part, group, n);
       const Tensor of_src = reshape(narrow(others, 0, r.self ? n : 0, part.numel()), index.shape());
       return {r.self ? mul(g, reshape(narrow(others, 0, 0, n), r.shape)) : only_untouched(g),
               mul(gather(g, r.d, index), of_src)};
@@ -212,7 +212,7 @@ Tensor scatter_reduce(Arg x, i64 dim, Arg index, Arg src, std::string_view reduc
   return record(
       kScatterReduce, std::move(y), {x, index, src},
       [&](Saver& s) {
-        return [rule = Rule{d, kind, include_self, x->shape(), src->shape()}, i = s.indices(*index),
+        return [rule = GroupRule{d, kind, include_self, x->shape(), src->shape()}, i = s.indices(*index),
                 x = s.input(0, values && include_self), v = s.input(2, values),
                 y = s.output(0, extreme)](Tensor g, const Need& need) -> Grads {
           const Tensor at = *i;

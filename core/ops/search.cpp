@@ -91,7 +91,7 @@ template <class T> i64 place(const T* b, i64 n, T v, bool right) {
 }
 
 // Row r of the sequence serves row r of x; a 1-d sequence serves all.
-Tensor places(const Tensor& sequence, const Tensor& x, bool right) {
+Tensor found_places(const Tensor& sequence, const Tensor& x, bool right) {
   const Tensor list[] = {sequence, x};
   // b8 orders as 0 < 1; 0-d tensors count as much as others here.
   DType t = promote(std::span<const Tensor>(list));
@@ -120,7 +120,7 @@ Tensor searchsorted(Arg sorted_sequence, Arg x, bool right) {
   if (!fits)
     fail_at(x.loc(), "searchsorted", "the sequence {} must have 1 axis, or all axes of the values {} but the last one",
             b, v);
-  return record_nondiff(kSearchsorted, places(*sorted_sequence, *x, right), {sorted_sequence, x},
+  return record_nondiff(kSearchsorted, found_places(*sorted_sequence, *x, right), {sorted_sequence, x},
                         [&](Attrs& at) { at("right", right); });
 }
 
@@ -129,7 +129,7 @@ Tensor bucketize(Arg x, Arg boundaries, bool right) {
   check_defined("bucketize", boundaries);
   if (boundaries->dim() != 1)
     fail_at(x.loc(), "bucketize", "the boundaries must have 1 axis, got {}", boundaries->shape());
-  return record_nondiff(kBucketize, places(*boundaries, *x, right), {x, boundaries},
+  return record_nondiff(kBucketize, found_places(*boundaries, *x, right), {x, boundaries},
                         [&](Attrs& at) { at("right", right); });
 }
 

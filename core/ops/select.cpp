@@ -13,7 +13,7 @@ using namespace ops;
 
 namespace {
 
-void check_mask(const char* op, const char* what, const Arg& mask) {
+void check_selection(const char* op, const char* what, const Arg& mask) {
   check_defined(op, mask);
   if (mask->dtype() != kB8) fail_at(mask.loc(), op, "the {} must be b8, got {}; use to(kB8) or a comparison", what, name_of(mask->dtype()));
 }
@@ -67,7 +67,7 @@ extern constexpr OpInfo kWhere{
     }};
 
 Tensor where(Arg condition, Arg a, Arg b) {
-  check_mask("where", "condition", condition);
+  check_selection("where", "condition", condition);
   check_defined("where", a);
   check_defined("where", b);
   return record(kWhere, where_value("where", *condition, *a, *b, promote(*a, *b)), {condition, a, b}, [&](Saver& s) {
@@ -78,7 +78,7 @@ Tensor where(Arg condition, Arg a, Arg b) {
 }
 
 Tensor where(Arg condition, Arg a, Scalar b) {
-  check_mask("where", "condition", condition);
+  check_selection("where", "condition", condition);
   check_defined("where", a);
   const DType dtype = promote(*a, b);
   return record(kWhere, where_value("where", *condition, *a, b, dtype), {condition, a}, [&](Saver& s) {
@@ -87,7 +87,7 @@ Tensor where(Arg condition, Arg a, Scalar b) {
 }
 
 Tensor where(Arg condition, Scalar a, Arg b) {
-  check_mask("where", "condition", condition);
+  check_selection("where", "condition", condition);
   check_defined("where", b);
   const DType dtype = promote(*b, a);
   return record(kWhere, where_value("where", *condition, a, *b, dtype), {condition, b}, [&](Saver& s) {
@@ -96,7 +96,7 @@ Tensor where(Arg condition, Scalar a, Arg b) {
 }
 
 Tensor where(Arg condition, Scalar a, Scalar b) {
-  check_mask("where", "condition", condition);
+  check_selection("where", "condition", condition);
   const int category = std::max(a.category(), b.category());
   const DType dtype = category == 0 ? kB8 : category == 1 ? kI64 : default_dtype();
   return record_nondiff(kWhere, where_value("where", *condition, a, b, dtype), {condition});
@@ -113,7 +113,7 @@ extern constexpr OpInfo kMaskedFill{
 
 Tensor masked_fill(Arg x, Arg mask, Scalar v) {
   check_defined("masked_fill", x);
-  check_mask("masked_fill", "mask", mask);
+  check_selection("masked_fill", "mask", mask);
   if (v.category() > category_of(x->dtype()))
     fail_at(x.loc(), "masked_fill", "a float value does not fit into {}; convert with to(...)", name_of(x->dtype()));
   return record(kMaskedFill, where_value("masked_fill", *mask, v, *x, x->dtype()), {x, mask}, [&](Saver& s) {

@@ -50,12 +50,6 @@ Tensor places(const Geometry& g, i64 first, i64 span) {
   return out;
 }
 
-std::pair<i64, i64> reach(const Geometry& g) {
-  i64 low = g.offset, high = g.offset;
-  for (int i = 0; i < g.shape.size(); ++i) (g.strides[i] < 0 ? low : high) += g.strides[i] * (g.shape[i] - 1);
-  return {low, high};
-}
-
 // The adjoint of seeing `x` as `y`: through a buffer as long as x's part of the storage. Where elements of x share
 // memory, each gets its share, as PyTorch.
 Tensor strided_adjoint(const Tensor& g, const Geometry& x, const Geometry& y) {

@@ -25,13 +25,6 @@ extern constexpr OpInfo kWriteWindow{
 
 namespace {
 
-// Lowest and highest place of a geometry; there is an element.
-std::pair<i64, i64> reach(const Geometry& g) {
-  i64 low = g.offset, high = g.offset;
-  for (int i = 0; i < g.shape.size(); ++i) (g.strides[i] < 0 ? low : high) += g.strides[i] * (g.shape[i] - 1);
-  return {low, high};
-}
-
 // x copied into memory laid out as `base`; `shift` is what its offsets differ by.
 Tensor laid_out(const Tensor& x, const Geometry& base, i64* shift) {
   const auto [low, high] = x.numel() ? reach(base) : std::pair<i64, i64>(0, -1);
@@ -42,7 +35,7 @@ Tensor laid_out(const Tensor& x, const Geometry& base, i64* shift) {
   return y;
 }
 
-Tensor window(const Tensor& t, const Geometry& view, i64 shift) {
+Tensor window_at(const Tensor& t, const Geometry& view, i64 shift) {
   if (view.shape.empty() || checked_numel("window", view.shape) > 0)
     return alias(t, view.shape, view.strides, view.offset + shift);
   return alias(t, view.shape, view.strides, 0);
@@ -67,7 +60,7 @@ Tensor read_window(Arg x, const Geometry& base, const Geometry& view) {
   i64 shift = x->offset() - base.offset;
   const Tensor source = x->strides() == base.strides ? *x : laid_out(*x, base, &shift);
   Tensor y = make_empty(view.shape, x->dtype());
-  if (y.numel() > 0) copy_into(y, window(source, view, shift));
+  if (y.numel() > 0) copy_into(y, window_at(source, view, shift));
   return record(kReadWindow, std::move(y), {x}, [&](Saver&) {
     return [base, view](Tensor g, const Need&) -> Grads {
       return {write_window(zeros(base.shape, g.dtype()), g, base, view)};
@@ -78,7 +71,7 @@ Tensor read_window(Arg x, const Geometry& base, const Geometry& view) {
 Tensor write_window(Arg x, Arg value, const Geometry& base, const Geometry& view) {
   i64 shift = 0;
   const Tensor y = laid_out(*x, base, &shift);
-  if (value->numel() > 0) copy_into(window(y, view, shift), *value);
+  if (value->numel() > 0) copy_into(window_at(y, view, shift), *value);
   return record(kWriteWindow, y, {x, value}, write_rule(base, view));
 }
 

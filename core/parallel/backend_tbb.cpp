@@ -19,7 +19,7 @@ tbb::task_arena& arena() {
   return *immortal;
 }
 
-void dispatch(i64 chunks, const detail::ChunkBody& body, bool even) {
+void dispatch_tbb(i64 chunks, const detail::ChunkBody& body, bool even) {
   const u32 mxcsr = read_mxcsr();
   const auto work = [&](const tbb::blocked_range<i64>& r) {
     const InRegion inside(mxcsr);
@@ -42,7 +42,7 @@ void resize(int n) {
 
 }  // namespace
 
-const Backend kTbb{"tbb", dispatch, resize};
+const Backend kTbb{"tbb", dispatch_tbb, resize};
 
 }  // namespace waymark::parallel
 

@@ -91,7 +91,7 @@ class Pool {
   int running_ = 0;
 };
 
-void dispatch(i64 chunks, const detail::ChunkBody& body, bool) {
+void dispatch_threads(i64 chunks, const detail::ChunkBody& body, bool) {
   static Pool* const immortal = new Pool;  // its threads wait for work until the process ends
   Job job{body, chunks, read_mxcsr()};
   immortal->run(job);
@@ -104,7 +104,7 @@ void dispatch_serial(i64 chunks, const detail::ChunkBody& body, bool) {
 
 }  // namespace
 
-const Backend kThreads{"threads", dispatch, [](int) {}};
+const Backend kThreads{"threads", dispatch_threads, [](int) {}};
 const Backend kSerial{"serial", dispatch_serial, [](int) {}};
 
 }  // namespace waymark::parallel

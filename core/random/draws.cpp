@@ -12,7 +12,6 @@ namespace waymark {
 
 namespace {
 
-constexpr u64 kLimit = u64{1} << 32;
 
 // Cuts [begin, end) into pieces of rows, collects up to kPhiloxBatch blocks (from several rows if they are short), and
 // has `make(words, n, values)` turn them into kPer values per block.
@@ -107,7 +106,7 @@ template <class T, class Make> T one_of_block(const Draw& draw, u64 lead, u64 ro
 }
 
 void check_at(u64 lead, u64 row, u64 col) {
-  if (lead >= kLimit || row >= kLimit || col >= kLimit)
+  if (lead >= kDrawLimit || row >= kDrawLimit || col >= kDrawLimit)
     fail("random", "coordinates (lead {}, row {}, column {}) must be below 2^32", lead, row, col);
 }
 
@@ -135,7 +134,7 @@ DrawGrid draw_grid(std::span<const i64> shape, Origin at) {
   if (rank > 0) grid.cols = static_cast<u64>(shape[rank - 1]);
   if (rank > 1) grid.rows = static_cast<u64>(shape[rank - 2]);
   for (std::size_t i = 0; i + 2 < rank; ++i) grid.leads *= static_cast<u64>(shape[i]);
-  const auto beyond = [](u64 from, u64 n) { return from >= kLimit || n > kLimit - from; };
+  const auto beyond = [](u64 from, u64 n) { return from >= kDrawLimit || n > kDrawLimit - from; };
   if (too_large || beyond(at.lead, grid.leads) || beyond(at.row, grid.rows) || beyond(at.col, grid.cols))
     fail("random", "shape {} from (lead {}, row {}, column {}): every coordinate of a draw must be below 2^32",
          Shape(shape), at.lead, at.row, at.col);
@@ -144,7 +143,7 @@ DrawGrid draw_grid(std::span<const i64> shape, Origin at) {
 
 DrawGrid draw_grid(std::span<const i64> shape, AxisOffset offset) {
   Origin at;
-  if (offset.first >= kLimit) fail("random", "index {} on axis 0 must be below 2^32", offset.first);
+  if (offset.first >= kDrawLimit) fail("random", "index {} on axis 0 must be below 2^32", offset.first);
   switch (shape.size()) {
     case 0: break;
     case 1: at.col = offset.first; break;
@@ -152,7 +151,7 @@ DrawGrid draw_grid(std::span<const i64> shape, AxisOffset offset) {
     default:
       at.lead = offset.first;
       for (std::size_t i = 1; i + 2 < shape.size(); ++i)
-        if (__builtin_mul_overflow(at.lead, static_cast<u64>(shape[i]), &at.lead)) at.lead = kLimit;
+        if (__builtin_mul_overflow(at.lead, static_cast<u64>(shape[i]), &at.lead)) at.lead = kDrawLimit;
   }
   return draw_grid(shape, at);
 }
@@ -266,7 +265,7 @@ i64 randint_at(const Draw& draw, i64 low, i64 high, u64 lead, u64 row, u64 col) 
 }
 
 u64 DrawSequence::bits() {
-  if (col_ >= kLimit) fail("random", "a sequence holds 2^32 numbers; use another draw number");
+  if (col_ >= kDrawLimit) fail("random", "a sequence holds 2^32 numbers; use another draw number");
   const u64 block = col_ / 2, half = col_ % 2 * 2;
   if (block != cached_) {
     block_ = philox_block({static_cast<u32>(block), 0, 0, draw_.number}, draw_.key);
@@ -285,7 +284,7 @@ i64 DrawSequence::randint(i64 low, i64 high) {
 
 double DrawSequence::normal() {
   col_ += col_ % 2;
-  if (col_ >= kLimit) fail("random", "a sequence holds 2^32 numbers; use another draw number");
+  if (col_ >= kDrawLimit) fail("random", "a sequence holds 2^32 numbers; use another draw number");
   const double value = normal_at(draw_, 0, 0, col_);
   col_ += 2;
   return value;

@@ -30,6 +30,9 @@
 
 namespace waymark {
 
+// Coordinates, draw numbers and lengths stay below this.
+inline constexpr u64 kDrawLimit = u64{1} << 32;
+
 struct DrawTap;  // playback.h: where an injected draw comes from, and a captured one goes to
 
 // One draw of one stream, as Generator hands it out. A value: a backward rule keeps it and draws again from it, which

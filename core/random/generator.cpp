@@ -8,7 +8,6 @@ namespace waymark {
 
 namespace {
 
-constexpr u64 kLimit = u64{1} << 32;
 constexpr u64 kDrawsPerScope = 1024;
 
 thread_local Generator* current_on_thread = nullptr;
@@ -73,7 +72,7 @@ Draw Generator::next_draw(std::string_view stream) {
     return draw;
   }
   u64& count = entry(counts_, stream);
-  if (count >= kLimit)
+  if (count >= kDrawLimit)
     fail("random", "stream '{}' has given all its 2^32 draws; manual_seed() starts it again", stream);
   const Draw draw = make_draw(stream, static_cast<u32>(count), 0);
   ++count;
@@ -81,7 +80,7 @@ Draw Generator::next_draw(std::string_view stream) {
 }
 
 Draw Generator::fixed_draw(std::string_view stream, u64 number, BatchAxis batch) {
-  if (number >= kLimit) fail("random", "draw number {} of stream '{}' must be below 2^32", number, stream);
+  if (number >= kDrawLimit) fail("random", "draw number {} of stream '{}' must be below 2^32", number, stream);
   const u64 first = batch == BatchAxis::yes && scope_on_thread ? scope_on_thread->first_ : 0;
   const std::lock_guard lock(mutex_);
   return make_draw(stream, static_cast<u32>(number), first);
@@ -104,7 +103,7 @@ GeneratorState Generator::state() const {
 
 void Generator::set_state(const GeneratorState& state) {
   for (const auto& [stream, count] : state.counts)
-    if (count > kLimit) fail("random", "the state gives stream '{}' {} draws; at most 2^32 exist", stream, count);
+    if (count > kDrawLimit) fail("random", "the state gives stream '{}' {} draws; at most 2^32 exist", stream, count);
   const std::lock_guard lock(mutex_);
   seed_ = state.seed;
   counts_ = {state.counts.begin(), state.counts.end()};
@@ -184,9 +183,9 @@ RandomScope::RandomScope(Generator& generator) : outer_(std::exchange(current_on
 RandomScope::~RandomScope() { current_on_thread = outer_; }
 
 DrawScope::DrawScope(u64 draw, u64 first) : draw_(draw), first_(first), outer_(scope_on_thread) {
-  if (draw >= kLimit / kDrawsPerScope)
+  if (draw >= kDrawLimit / kDrawsPerScope)
     fail("DrawScope", "draw {} must be below 4194304, so that 1024 draw numbers of it stay below 2^32", draw);
-  if (first >= kLimit) fail("DrawScope", "first item {} must be below 2^32", first);
+  if (first >= kDrawLimit) fail("DrawScope", "first item {} must be below 2^32", first);
   scope_on_thread = this;
 }
 DrawScope::~DrawScope() { scope_on_thread = outer_; }

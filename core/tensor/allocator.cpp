@@ -177,14 +177,14 @@ void drain_front(Cache& k, int c, u32 left) {
 }
 
 // Ties the front to the cache; its destructor empties it when the thread ends.
-struct Registration {
-  Registration() {
+struct FrontOfThread {
+  FrontOfThread() {
     Cache& k = cache();
     const std::lock_guard lock(k.mutex);
     k.fronts.push_back(&front);
     front.registered = true;
   }
-  ~Registration() {
+  ~FrontOfThread() {
     Cache& k = cache();
     const std::lock_guard lock(k.mutex);
     for (int c = 0; c < kLinear; ++c) drain_front(k, c, 0);
@@ -209,7 +209,7 @@ void into_front(std::byte* p, int c) {
 std::byte* refill_front(i64 bytes, int c) {
   Cache& k = cache();
   if (!front.registered && !front.ended) {
-    thread_local const Registration registration;
+    thread_local const FrontOfThread registration;
     static_cast<void>(registration);
   }
   const std::lock_guard lock(k.mutex);

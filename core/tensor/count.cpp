@@ -23,14 +23,14 @@ constinit thread_local detail::ThreadCounts my_counts;
 constinit thread_local bool ended_here = false;
 
 // Its destructor hands the counts of a thread over when the thread ends.
-struct Registration {
-  Registration() {
+struct CountsOfThread {
+  CountsOfThread() {
     Totals& t = totals();
     const std::lock_guard lock(t.mutex);
     t.threads.push_back(&my_counts);
     my_counts.registered = true;
   }
-  ~Registration() {
+  ~CountsOfThread() {
     Totals& t = totals();
     const std::lock_guard lock(t.mutex);
     std::erase(t.threads, &my_counts);
@@ -52,7 +52,7 @@ void count_slowly(Count what, i64 by) {
     totals().ended.cells[static_cast<size_t>(what)].fetch_add(by, kRelaxed);
     return;
   }
-  thread_local const Registration registration;
+  thread_local const CountsOfThread registration;
   static_cast<void>(registration);
   std::atomic<i64>& cell = my_counts.cells[static_cast<size_t>(what)];
   cell.store(cell.load(kRelaxed) + by, kRelaxed);

@@ -14,6 +14,12 @@ Error::Error(const Error& error, const std::string& added, std::string scope, Lo
       scope_(std::move(scope)),
       loc_(loc) {}
 
+Error::~Error() = default;
+
+void detail::throw_error(Loc loc, std::string_view op, fmt::string_view text, fmt::format_args args) {
+  throw Error(std::string(op), fmt::vformat(text, args), loc);
+}
+
 std::string_view& current_scope_path() {
   thread_local std::string_view path;
   return path;

@@ -171,3 +171,7 @@ std::string Tensor::to_string() const {
 }
 
 }  // namespace waymark
+
+fmt::appender fmt::formatter<waymark::Tensor>::format(const waymark::Tensor& value, fmt::format_context& c) const {
+  return fmt::format_to(c.out(), "{}", value.to_string());
+}

@@ -151,3 +151,7 @@ bool view_strides(const Shape& shape, const Shape& strides, const Shape& to, Sha
 }
 
 }  // namespace waymark
+
+fmt::appender fmt::formatter<waymark::Shape>::format(const waymark::Shape& value, fmt::format_context& c) const {
+  return fmt::format_to(c.out(), "{}", waymark::to_string(value));
+}

@@ -111,8 +111,6 @@ WAYMARK_API bool view_strides(const Shape& shape, const Shape& strides, const Sh
 
 }  // namespace waymark
 
-template <> struct fmt::formatter<waymark::Shape> : fmt::formatter<std::string> {
-  template <class Context> auto format(const waymark::Shape& s, Context& ctx) const {
-    return fmt::formatter<std::string>::format(waymark::to_string(s), ctx);
-  }
+template <> struct WAYMARK_API fmt::formatter<waymark::Shape> : waymark::PlainText {
+  fmt::appender format(const waymark::Shape& value, fmt::format_context& c) const;
 };

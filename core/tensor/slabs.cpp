@@ -52,8 +52,8 @@ void adopt(FreeCell*& target, FreeCell* list) {
   }
 }
 // Hands this thread's cells on when it ends.
-struct Registration {
-  ~Registration() {
+struct ListsOfThread {
+  ~ListsOfThread() {
     Shared& s = shared();
     const std::lock_guard lock(s.mutex);
     lists_gone = true;
@@ -63,7 +63,7 @@ struct Registration {
 
 FreeCell* refill(size_t list) {
   if (!lists_gone) {
-    thread_local const Registration registration;
+    thread_local const ListsOfThread registration;
     static_cast<void>(registration);
   }
   Shared& s = shared();

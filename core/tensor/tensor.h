@@ -253,8 +253,6 @@ extern template std::vector<i64> Tensor::to_vector<i64>() const;
 
 }  // namespace waymark
 
-template <> struct fmt::formatter<waymark::Tensor> : fmt::formatter<std::string> {
-  template <class Context> auto format(const waymark::Tensor& t, Context& ctx) const {
-    return fmt::formatter<std::string>::format(t.to_string(), ctx);
-  }
+template <> struct WAYMARK_API fmt::formatter<waymark::Tensor> : waymark::PlainText {
+  fmt::appender format(const waymark::Tensor& value, fmt::format_context& c) const;
 };

@@ -39,3 +39,7 @@ std::string Summary::to_string() const {
 }
 
 }  // namespace waymark::nn
+
+fmt::appender fmt::formatter<waymark::nn::Summary>::format(const waymark::nn::Summary& value, fmt::format_context& c) const {
+  return fmt::format_to(c.out(), "{}", value.to_string());
+}

@@ -37,8 +37,6 @@ WAYMARK_API std::string with_commas(i64 n);
 
 }  // namespace waymark::nn
 
-template <> struct fmt::formatter<waymark::nn::Summary> : fmt::formatter<std::string> {
-  template <class Context> auto format(const waymark::nn::Summary& s, Context& ctx) const {
-    return fmt::formatter<std::string>::format(s.to_string(), ctx);
-  }
+template <> struct WAYMARK_API fmt::formatter<waymark::nn::Summary> : waymark::PlainText {
+  fmt::appender format(const waymark::nn::Summary& value, fmt::format_context& c) const;
 };

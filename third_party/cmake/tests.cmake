@@ -2,6 +2,7 @@
 
 if(test_sources AND NOT BUILD_SHARED_LIBS)  # a shared library hides the inner parts that the tests look at
   add_executable(waymark-tests ${test_sources})
+  waymark_unity_groups(waymark-tests ${test_sources})
   target_include_directories(waymark-tests PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(waymark-tests PRIVATE waymark waymark_flags waymark_dep::doctest)
   foreach(key IN ITEMS random123 nlohmann_json tomlplusplus xxhash openblas libzip zlib)
@@ -65,6 +66,7 @@ foreach(header IN LISTS headers)
 endforeach()
 if(header_sources)
   add_library(waymark-headers OBJECT EXCLUDE_FROM_ALL ${header_sources})
+  set_target_properties(waymark-headers PROPERTIES UNITY_BUILD OFF)
   target_compile_options(waymark-headers PRIVATE -fsyntax-only)
   target_link_libraries(waymark-headers PRIVATE waymark waymark_flags)
 endif()

@@ -12,7 +12,7 @@ namespace {
 
 const std::vector<std::string> kActions = {"list", "info", "stats", "show", "check"};
 
-DataRequest request_of(const Arguments& arguments) {
+DataRequest data_request(const Arguments& arguments) {
   Problems problems = arguments.problems;
   DataRequest request;
   const auto& words = arguments.positionals();
@@ -67,7 +67,7 @@ Command data_command(std::function<int(const DataRequest&)> run) {
   command.examples = {"waymark data list", "waymark data stats 'char-mlm(source=kjv, context=64)'",
                       "waymark data show 'char-mlm(source=kjv, context=64)' --split val --item 3"};
   command.joins_problems = true;
-  command.run = [run = std::move(run)](const Arguments& arguments) { return run(request_of(arguments)); };
+  command.run = [run = std::move(run)](const Arguments& arguments) { return run(data_request(arguments)); };
   return command;
 }
 

@@ -13,7 +13,7 @@ bool is_step(const std::string& which) {
          which.find_first_not_of("0123456789", 5) == std::string::npos;
 }
 
-EvalRequest request_of(const Arguments& arguments) {
+EvalRequest eval_request(const Arguments& arguments) {
   Problems problems = arguments.problems;
   EvalRequest request;
   if (!arguments.positionals().empty()) request.target = arguments.positionals().front();
@@ -70,7 +70,7 @@ Command eval_command(std::function<int(const EvalRequest&)> run) {
   command.examples = {"waymark eval runs/a --which best --lengths 128,256",
                       "waymark eval runs/a/checkpoints/step-00001200 --split val"};
   command.joins_problems = true;
-  command.run = [run = std::move(run)](const Arguments& arguments) { return run(request_of(arguments)); };
+  command.run = [run = std::move(run)](const Arguments& arguments) { return run(eval_request(arguments)); };
   return command;
 }
 

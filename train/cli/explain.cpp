@@ -188,7 +188,7 @@ void print_costs(const Question& q) {
              q.sizes.embed_dim, q.sizes.num_heads, q.sizes.head_dim, columns(rows));
 }
 
-int run(const Arguments& arguments) {
+int run_explain(const Arguments& arguments) {
   const Question q = question_of(arguments);
   const bool accepted = print_verdict(q);
   for (const Options& encoding : q.encodings) print_encoding(encoding, q);
@@ -222,7 +222,7 @@ Command explain_command() {
                       "waymark explain --position 'learned + rope' --causal --lengths 64,256"};
   command.details = "Exit code 0 if the judge accepts the pair, also with a loss; 2 if it refuses.\n";
   command.joins_problems = true;
-  command.run = run;
+  command.run = run_explain;
   return command;
 }
 

@@ -9,7 +9,7 @@ namespace waymark::train::cli {
 
 namespace {
 
-int run(const Arguments& arguments) {
+int run_help(const Arguments& arguments) {
   const auto& words = arguments.positionals();
   if (words.empty()) {
     std::string topics;
@@ -37,7 +37,7 @@ Command help_command() {
           {{"TOPIC", "a topic, a name, or op NAME; without it: the commands", 0, 2}},
           {},
           {"waymark help encodings", "waymark help huang-m4", "waymark help op matmul", "waymark help keys"},
-          run};
+          run_help};
 }
 
 }  // namespace waymark::train::cli

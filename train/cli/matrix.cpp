@@ -189,7 +189,7 @@ std::string as_html(const Cells& cells) {
   return out + "</body></html>\n";
 }
 
-int run(const Arguments& arguments) {
+int run_matrix(const Arguments& arguments) {
   const JudgeMatrix m = built_part(nn::judge_matrix(arguments.has("--cross")));
   const std::string format = arguments.text("--format");
   std::string text;
@@ -218,7 +218,7 @@ Command matrix_command() {
       {"--cross", "", "for cross-attention", ""},
   };
   command.examples = {"waymark matrix", "waymark matrix --format md > matrix.md"};
-  command.run = run;
+  command.run = run_matrix;
   return command;
 }
 

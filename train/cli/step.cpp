@@ -9,7 +9,7 @@ namespace waymark::train::cli {
 
 namespace {
 
-StepRequest request_of(const Arguments& arguments) {
+StepRequest step_request(const Arguments& arguments) {
   namespace fs = std::filesystem;
   Problems problems;
   std::vector<std::string> files = arguments.positionals();
@@ -61,7 +61,7 @@ Command step_command(std::function<int(const StepRequest&)> run) {
       "  check             finite differences against the rule of this node; check all\n"
       "  tree, bytes       modules; what is kept for backward\n"
       "  expect A < B      fail unless it holds   quit\n";
-  command.run = [run = std::move(run)](const Arguments& arguments) { return run(request_of(arguments)); };
+  command.run = [run = std::move(run)](const Arguments& arguments) { return run(step_request(arguments)); };
   return command;
 }
 

@@ -9,7 +9,7 @@ namespace waymark::train::cli {
 
 namespace {
 
-SweepRequest request_of(const Arguments& arguments) {
+SweepRequest sweep_request(const Arguments& arguments) {
   Problems problems = arguments.problems;
   const std::vector<std::string>& files = arguments.positionals();
   const std::vector<Source> sources = read_files(files, problems);
@@ -60,7 +60,7 @@ Command sweep_command(std::function<int(const SweepRequest&)> run) {
       "Commas at top level separate values; commas inside brackets and quotes do not: a pattern of layers\n"
       "is written in quotes, --set 'model.position=\"[rope]*3, none\",rope'.\n";
   command.joins_problems = true;
-  command.run = [run = std::move(run)](const Arguments& arguments) { return run(request_of(arguments)); };
+  command.run = [run = std::move(run)](const Arguments& arguments) { return run(sweep_request(arguments)); };
   return command;
 }
 

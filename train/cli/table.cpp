@@ -56,7 +56,7 @@ TableOptions options_of(const Arguments& arguments, Problems& problems) {
   return options;
 }
 
-int run(const Arguments& arguments) {
+int run_table(const Arguments& arguments) {
   Problems problems = arguments.problems;
   const TableOptions options = options_of(arguments, problems);
   if (!problems.empty()) throw ConfigError(std::move(problems));
@@ -128,7 +128,7 @@ Command table_command() {
   command.examples = {"waymark table sweeps/a --metric 'test*.loss' --pooled",
                       "waymark table sweeps/a --rows model.position --cols none --format csv > a.csv"};
   command.joins_problems = true;
-  command.run = run;
+  command.run = run_table;
   return command;
 }
 

@@ -10,7 +10,7 @@ namespace waymark::train::cli {
 
 namespace {
 
-TrainRequest request_of(const Arguments& arguments) {
+TrainRequest train_request(const Arguments& arguments) {
   Problems problems = arguments.problems;
   std::vector<std::string> files = arguments.positionals();
   TrainRequest request;
@@ -85,7 +85,7 @@ Command train_command(std::function<int(const TrainRequest&)> run) {
                       "waymark train tiny.toml --position 'learned + huang-m4' --set model.embed_dim=128 --out runs/a",
                       "waymark train --resume runs/a"};
   command.joins_problems = true;
-  command.run = [run = std::move(run)](const Arguments& arguments) { return run(request_of(arguments)); };
+  command.run = [run = std::move(run)](const Arguments& arguments) { return run(train_request(arguments)); };
   return command;
 }
 

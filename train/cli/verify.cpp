@@ -137,7 +137,7 @@ int write(const Arguments& arguments) {
   return reports.finish();
 }
 
-int run(const Arguments& arguments) {
+int run_verify(const Arguments& arguments) {
   if (arguments.has("--write")) return write(arguments);
   VerifyOptions options;
   Problems problems = arguments.problems;
@@ -183,7 +183,7 @@ Command verify_command() {
       "--quiet prints files that do not pass, and the summary. What is in a case file, and how to write one from\n"
       "PyTorch: waymark help case-files.\n";
   command.joins_problems = true;
-  command.run = run;
+  command.run = run_verify;
   return command;
 }
 

@@ -94,13 +94,13 @@ void Optimizer::step(double grad_scale) {
 // The state of all parameters that get their first update now lies in one block per slot.
 void Optimizer::make_state(std::span<const Item> items) {
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
-    struct Piece {
+    struct StatePiece {
       size_t index;
       DType dtype;
       Shape shape;
       i64 at, bytes;
     };
-    std::vector<Piece> pieces;
+    std::vector<StatePiece> pieces;
     i64 total = 0;
     for (const Item& item : items) {
       if (state_[slot][item.index].defined()) continue;
@@ -114,7 +114,7 @@ void Optimizer::make_state(std::span<const Item> items) {
     if (pieces.empty()) continue;
     const Intrusive<Block> block = Block::allocate(total);
     std::memset(block->data(), 0, static_cast<size_t>(total));
-    for (const Piece& p : pieces) {
+    for (const StatePiece& p : pieces) {
       Shape strides(p.shape.size());
       i64 stride = 1;
       for (int d = p.shape.size() - 1; d >= 0; --d) {

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kFormat = "waymark-metrics-1";
+constexpr std::string_view kMetricsFormat = "waymark-metrics-1";
 constexpr std::array<std::string_view, 3> kKinds = {"train", "eval", "event"};
 constexpr std::array<std::string_view, 3> kReserved = {"kind", "step", "nonfinite"};
 
@@ -41,14 +41,14 @@ void check_record(const MetricsRecord& record) {
 
 std::string header_line(const MetricsHeader& header) {
   Json line;
-  line.set("format", kFormat).set("id", header.id).set("seed", header.seed).set("start", header.start);
+  line.set("format", kMetricsFormat).set("id", header.id).set("seed", header.seed).set("start", header.start);
   return write_json(line);
 }
 
 MetricsHeader read_header(std::string_view line, const std::string& origin) {
   const Json value = parse_json(line, origin);
   JsonReader r(value, origin);
-  r.check_format(kFormat);
+  r.check_format(kMetricsFormat);
   MetricsHeader header{r.text("id"), r.integer("seed"), r.text("start")};
   r.finish();
   return header;
@@ -185,7 +185,7 @@ MetricsFile read_metrics(const fs::path& path) {
       fail("", "{}: step {} after step {}", origin, file.records.back().step,
            file.records[file.records.size() - 2].step);
   }
-  if (number == 0) fail("", "{}: no header line; a run writes {} there", path.string(), kFormat);
+  if (number == 0) fail("", "{}: no header line; a run writes {} there", path.string(), kMetricsFormat);
   return file;
 }
 

@@ -32,7 +32,7 @@ Lines lines_for(const std::vector<LoadedRun>& runs, const std::vector<std::strin
   return lines;
 }
 
-void add(Lines& lines, const LoadedRun& run, const std::vector<std::string>& rows, Curve curve) {
+void add_curve(Lines& lines, const LoadedRun& run, const std::vector<std::string>& rows, Curve curve) {
   lines.curves[lines.axis.place(table::key_of(run, rows))].push_back(std::move(curve));
 }
 
@@ -64,7 +64,7 @@ std::optional<i64> length_of(std::string_view split, const SplitResult& result, 
   return whole && length > 0 ? std::optional(length) : std::nullopt;
 }
 
-double unit(std::string_view metric) { return is_share(metric) ? 100 : 1; }
+double unit_of(std::string_view metric) { return is_share(metric) ? 100 : 1; }
 
 }  // namespace
 
@@ -82,8 +82,8 @@ LineChart curves_chart(const std::vector<LoadedRun>& runs, const CurvesOptions& 
       ++without;
       continue;
     }
-    for (double& value : measured.value) value *= unit(options.field);
-    add(lines, run, options.rows,
+    for (double& value : measured.value) value *= unit_of(options.field);
+    add_curve(lines, run, options.rows,
         {options.against_seconds ? std::move(measured.time) : std::move(measured.step), std::move(measured.value)});
   }
   LineChart chart;
@@ -108,7 +108,7 @@ LineChart length_chart(const std::vector<LoadedRun>& runs, std::string_view metr
     std::map<i64, double> points;
     for (const auto& [split, result] : evaluation->splits)
       if (const auto length = length_of(split, result, run.result.trained_length))
-        if (const MetricValue* value = result.find(metric)) points.emplace(*length, value->value * unit(metric));
+        if (const MetricValue* value = result.find(metric)) points.emplace(*length, value->value * unit_of(metric));
     if (points.empty()) continue;
     Curve curve;
     for (const auto& [length, value] : points) {
@@ -116,11 +116,11 @@ LineChart length_chart(const std::vector<LoadedRun>& runs, std::string_view metr
       curve.y.push_back(value);
       lengths.insert(static_cast<double>(length));
     }
-    add(lines, run, rows, std::move(curve));
+    add_curve(lines, run, rows, std::move(curve));
     if (run.result.trained_length > 0) trained.insert(static_cast<double>(run.result.trained_length));
     for (const Baseline& b : run.result.baselines)
       if (b.split == "test" && b.metric == metric && std::isfinite(b.value))
-        baselines.emplace(b.name, b.value * unit(metric));
+        baselines.emplace(b.name, b.value * unit_of(metric));
   }
   LineChart chart;
   chart.series = series_of(lines);

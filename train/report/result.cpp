@@ -15,7 +15,7 @@ namespace waymark::train {
 
 namespace {
 
-constexpr std::string_view kFormat = "waymark-result-1";
+constexpr std::string_view kResultFormat = "waymark-result-1";
 constexpr std::array<std::string_view, 4> kStatus = {"finished", "failed", "interrupted", "nonfinite"};
 
 std::string_view last_part(std::string_view metric) { return metric.substr(metric.find_last_of("./") + 1); }
@@ -216,7 +216,7 @@ std::optional<double> RunResult::tokens_per_second() const {
 
 std::string result_to_json(const RunResult& r) {
   Json out;
-  out.set("format", kFormat).set("id", r.id).set("name", r.name).set("status", name_of(r.status));
+  out.set("format", kResultFormat).set("id", r.id).set("name", r.name).set("status", name_of(r.status));
   set_text(out, "error", r.error);
   out.set("seed", r.seed).set("config", texts_json(r.config));
   if (!r.config_short.empty()) out.set("config_short", texts_json(r.config_short));
@@ -256,7 +256,7 @@ std::string result_to_json(const RunResult& r) {
 RunResult result_from_json(std::string_view text, std::string_view origin) {
   const Json value = parse_json(text, origin);
   JsonReader r(value, std::string(origin));
-  r.check_format(kFormat);
+  r.check_format(kResultFormat);
   RunResult result;
   result.id = r.text("id");
   result.name = r.text("name");

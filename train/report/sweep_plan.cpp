@@ -12,12 +12,12 @@ namespace waymark::train {
 
 namespace {
 
-constexpr std::string_view kFormat = "waymark-sweep-1";
-constexpr std::array<std::string_view, 6> kStates = {"planned",     "running", "finished", "failed",
+constexpr std::string_view kSweepFormat = "waymark-sweep-1";
+constexpr std::array<std::string_view, 6> kPlanStates = {"planned",     "running", "finished", "failed",
                                                      "interrupted", "refused"};
 
 void check_state(const JsonReader& r, const std::string& state) {
-  if (std::find(kStates.begin(), kStates.end(), state) == kStates.end())
+  if (std::find(kPlanStates.begin(), kPlanStates.end(), state) == kPlanStates.end())
     r.refuse("state", "must be planned, running, finished, failed, interrupted or refused, is " +
                           json_string(shorten(state, 60)));
 }
@@ -38,14 +38,14 @@ std::string plan_to_json(const SweepPlan& plan) {
     runs.push_back(std::move(entry));
   }
   Json out;
-  out.set("format", kFormat).set("runs", std::move(runs));
+  out.set("format", kSweepFormat).set("runs", std::move(runs));
   return write_json(out, 2) + "\n";
 }
 
 SweepPlan plan_from_json(std::string_view text, std::string_view origin) {
   const Json value = parse_json(text, origin);
   JsonReader top(value, std::string(origin));
-  top.check_format(kFormat);
+  top.check_format(kSweepFormat);
   SweepPlan plan;
   top.need("runs");
   const Json::Array runs = top.array("runs");

@@ -70,7 +70,7 @@ const std::vector<Fact>& facts() {
 
 using ByValue = std::vector<std::pair<std::string, std::vector<std::string>>>;  // value -> names of runs
 
-void add(ByValue& values, const std::string& value, const std::string& name) {
+void note(ByValue& values, const std::string& value, const std::string& name) {
   auto found = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == value; });
   if (found == values.end()) found = values.insert(values.end(), {value, {}});
   found->second.push_back(name);
@@ -84,7 +84,7 @@ ByValue values_of_key(const ColumnRuns& column, const std::string& key) {
   for (const LoadedRun* run : column.finished) {
     const auto found = run->result.config.find(key);
     const std::string canonical = found == run->result.config.end() ? "" : found->second;
-    add(values, canonical, name_of_run(*run));
+    note(values, canonical, name_of_run(*run));
     shown[canonical] = config_value(*run, key);
   }
   for (const auto& [canonical, text] : shown) short_forms.insert(text);
@@ -156,12 +156,12 @@ std::vector<std::string> warnings_of(const std::vector<ColumnRuns>& columns, con
     const std::string label = columns.size() > 1 ? column.label : "";
     for (const Fact& fact : facts()) {
       ByValue values;
-      for (const LoadedRun* run : column.finished) add(values, fact.of(*run, column), name_of_run(*run));
+      for (const LoadedRun* run : column.finished) note(values, fact.of(*run, column), name_of_run(*run));
       if (values.size() > 1) warnings.push_back(mix(label, fact.name, values));
     }
     if (options.best) {
       ByValue values;
-      for (const LoadedRun* run : column.finished) add(values, run->result.selection, name_of_run(*run));
+      for (const LoadedRun* run : column.finished) note(values, run->result.selection, name_of_run(*run));
       if (values.size() > 1) warnings.push_back(mix(label, "what the best checkpoint was selected on", values));
     }
     std::set<std::string> keys;

@@ -219,7 +219,7 @@ class CharMlm final : public Task {
   std::string train_stream_;
 };
 
-TaskFacts facts_of(const nn::Options& spec) {
+TaskFacts char_mlm_facts(const nn::Options& spec) {
   TaskFacts facts;
   facts.kind = "mlm";
   facts.max_len = facts.longest = spec.integer("context");
@@ -247,8 +247,8 @@ TaskKind char_mlm_kind() {
                           if (std::adjacent_find(lengths.begin(), lengths.end()) != lengths.end())
                             problems.push_back("test_lengths has a length twice");
                         }};
-  return {std::move(table), facts_of, [](const TaskRequest& request) -> std::unique_ptr<Task> {
-            TaskFacts facts = facts_of(*request.spec);
+  return {std::move(table), char_mlm_facts, [](const TaskRequest& request) -> std::unique_ptr<Task> {
+            TaskFacts facts = char_mlm_facts(*request.spec);
             Corpus corpus(request, facts.longest);
             return std::make_unique<CharMlm>(request, std::move(facts), std::move(corpus));
           }};

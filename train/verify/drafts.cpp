@@ -29,7 +29,7 @@ Tensor draw_ids(const Shape& shape, i64 classes, const std::string& name) {
 
 namespace {
 
-std::vector<OptionDef> joined(std::vector<OptionDef> a, const std::vector<OptionDef>& b) {
+std::vector<OptionDef> joined_options(std::vector<OptionDef> a, const std::vector<OptionDef>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
@@ -203,7 +203,7 @@ std::vector<DraftKind> make_kinds() {
       head_dim{"head_dim", nn::int_option(4, 1), "width of a head"};
   std::vector<DraftKind> list;
   list.push_back({{"attention",
-                   joined(joined(attention_options(), token_sizes()),
+                   joined_options(joined_options(attention_options(), token_sizes()),
                           {{"out_proj", nn::bool_option(true), "with output projection"},
                            {"context", nn::int_option(0, 0), "cross-attention over a context of this length; 0: none"},
                            weights}),
@@ -211,7 +211,7 @@ std::vector<DraftKind> make_kinds() {
                   {"batch", "length", "padding", "context", "weights"},
                   fill_attention});
   list.push_back({{"attention_core",
-                   joined({heads,
+                   joined_options({heads,
                            head_dim,
                            {"num_kv_heads", nn::int_option(0, 0), "heads of keys and values; 0: num_heads"},
                            {"position", nn::text_option("none"), "encodings"},
@@ -242,12 +242,12 @@ std::vector<DraftKind> make_kinds() {
                   {"length", "batch"},
                   fill_query_key});
   list.push_back(
-      {{"encoder_layer", joined(joined(attention_options(), layer_options()), token_sizes()), "a layer of an encoder"},
+      {{"encoder_layer", joined_options(joined_options(attention_options(), layer_options()), token_sizes()), "a layer of an encoder"},
        {"batch", "length", "padding"},
        fill_tokens});
   list.push_back(
       {{"training",
-        joined(joined(joined({{"vocab_size", nn::int_option(11, 2), "tokens that there are"},
+        joined_options(joined_options(joined_options({{"vocab_size", nn::int_option(11, 2), "tokens that there are"},
                               {"num_layers", nn::int_option(1, 1), "layers"},
                               {"tie_embeddings", nn::bool_option(false), "the head is the token table"},
                               {"head_bias", nn::bool_option(true), "of the head"},
@@ -279,7 +279,7 @@ std::vector<DraftKind> make_kinds() {
        {"rows", "classes", "length", "item_weight"},
        fill_loss});
   for (DraftKind& k : list) {
-    k.table.options = joined(k.table.options, common());
+    k.table.options = joined_options(k.table.options, common());
     k.sizes.insert(k.sizes.end(), {"dtype", "seed"});
   }
   return list;
@@ -312,7 +312,7 @@ Spec of_kind(std::string kind, std::string key, std::string value) {
 // optimizer(optimizer=adamw(lr=0.1), shape=[3,4], steps=4, clip_norm=1)
 CaseDraft draft_optimizer(const Spec& spec) {
   static const nn::OptionTable table{
-      "optimizer", joined({{"optimizer", nn::text_option(std::nullopt), "spec of the optimizer"},
+      "optimizer", joined_options({{"optimizer", nn::text_option(std::nullopt), "spec of the optimizer"},
                            {"shape", nn::int_list_option(std::vector<i64>{3, 4}, 1, 1 << 20), "of the parameter"},
                            {"steps", nn::int_option(4, 1), "updates"},
                            {"clip_norm", nn::real_option(0, 0.0), "0: off"}},

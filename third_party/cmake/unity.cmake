@@ -1,0 +1,11 @@
+# Groups for CMAKE_UNITY_BUILD: the files of a folder, ten at a time.
+function(waymark_unity_groups target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  foreach(source IN LISTS ARGN)
+    get_filename_component(folder ${source} DIRECTORY)
+    string(MAKE_C_IDENTIFIER ${folder} folder)
+    math(EXPR count_${folder} "0${count_${folder}}+1")
+    math(EXPR number "(${count_${folder}}-1)/10")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${number})
+  endforeach()
+endfunction()
