@@ -96,4 +96,7 @@ BinaryLoop binary_loop(Binary op, DType t) {
   return nullptr;
 }
 
+#undef WAYMARK_NUMBER
+#undef WAYMARK_REAL
+
 }  // namespace waymark::kernels

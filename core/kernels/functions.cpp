@@ -206,4 +206,7 @@ BinaryLoop pair_loop(Pair f, DType t) {
   return nullptr;
 }
 
+#undef WAYMARK_NUMBER
+#undef WAYMARK_REAL
+
 }  // namespace waymark::kernels

@@ -122,4 +122,7 @@ TernaryLoop ternary_loop(Ternary, DType t) {
   return t == kF32 ? where_f32 : t == kF64 ? where_f64 : t == kI64 ? where_i64 : where_b8;
 }
 
+#undef WAYMARK_NUMBER
+#undef WAYMARK_REAL
+
 }  // namespace waymark::kernels

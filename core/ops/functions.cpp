@@ -310,4 +310,9 @@ WAYMARK_TEST(kIsposinf, isposinf, SignedInfinite<1>(), "is the element +inf", "y
 WAYMARK_TEST(kIsneginf, isneginf, SignedInfinite<-1>(), "is the element -inf", "y = [x = −∞]")
 WAYMARK_TEST(kSignbit, signbit, Negative(), "is the sign negative (also of −0)", "y = [sign bit of x]")
 
+#undef WAYMARK_INFO
+#undef WAYMARK_FROM_INPUT
+#undef WAYMARK_FROM_OUTPUT
+#undef WAYMARK_TEST
+
 }  // namespace waymark

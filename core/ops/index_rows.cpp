@@ -108,7 +108,7 @@ Tensor named_slices(const Tensor& index, i64 n) {
   return out;
 }
 // A 1-d tensor along axis d of tensors with `axes` axes.
-Tensor along_axis(const Tensor& t, int d, int axes) {
+Tensor on_axis(const Tensor& t, int d, int axes) {
   Shape shape(axes, 1);
   if (axes) shape[d] = t.numel();
   return alias(t, shape, contiguous_strides(shape), t.offset());
@@ -196,7 +196,7 @@ auto copy_rule(int d, const Arg& index, i64 n) {
         Tensor ds = index_select(g, d, *i);
         const RowMap places = axis_rows(named_slices(*i, n), 0, *i);
         const Tensor won = winners(places, n);
-        if (won.defined()) ds = where(along_axis(won, d, ds.dim()), ds, 0);
+        if (won.defined()) ds = where(on_axis(won, d, ds.dim()), ds, 0);
         out[2] = ds;
       }
       return out;
@@ -251,7 +251,7 @@ Scalar number_of(const Tensor& t) {
 // dx, none for the index, dvalue, for a value that is a tensor.
 Grads fill_rules(const Tensor& g, const Need& need, int d, const Tensor& index, i64 n) {
   Tensor dv;
-  if (need[2]) dv = sum(where(along_axis(named_slices(index, n), d, g.dim()), g, 0));
+  if (need[2]) dv = sum(where(on_axis(named_slices(index, n), d, g.dim()), g, 0));
   return {need[0] ? fill_rule(g, d, index) : Tensor(), Tensor(), std::move(dv)};
 }
 

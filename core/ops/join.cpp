@@ -86,7 +86,7 @@ void check_list(std::string_view op, const TensorList& list) {
 }
 
 // Window [start, start + length) of axis d.
-Tensor part_of(const Tensor& t, int d, i64 start, i64 length) {
+Tensor section_of(const Tensor& t, int d, i64 start, i64 length) {
   return Window{.kind = Window::Kind::slice, .dim = d, .start = start, .length = length, .step = 1}.of(t);
 }
 
@@ -131,7 +131,7 @@ Tensor cat(TensorList list, i64 dim) {
   i64 at = 0;
   for (size_t i = 0; i < list.size(); ++i) {
     if (lengths[i] <= 0) continue;
-    copy_into(part_of(y, d, at, lengths[i]), list[i]);
+    copy_into(section_of(y, d, at, lengths[i]), list[i]);
     at += lengths[i];
   }
   return record(
@@ -202,7 +202,7 @@ std::vector<Tensor> pieces(const OpInfo& op, const Arg& x, int d, const std::vec
   std::vector<Tensor> out;
   i64 start = 0;
   for (const i64 n : lengths) {
-    out.push_back(part_of(*x, d, start, n));
+    out.push_back(section_of(*x, d, start, n));
     remember_base(out.back(), *x, true);
     start += n;
   }

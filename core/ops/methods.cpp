@@ -126,4 +126,6 @@ const Tensor& Tensor::exponential_(double lambd, std::string_view stream, Loc lo
   return waymark::exponential_(*this, lambd, stream, loc);
 }
 
+#undef SELF
+
 }  // namespace waymark

@@ -179,4 +179,6 @@ const Tensor& Tensor::addcdiv_(const Tensor& a, const Tensor& b, Scalar value, L
   return waymark::addcdiv_(*this, Arg(a, loc), Arg(b, loc), value);
 }
 
+#undef SELF
+
 }  // namespace waymark

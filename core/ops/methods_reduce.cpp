@@ -78,4 +78,6 @@ ValuesIndices Tensor::topk(i64 k, i64 dim, bool largest, bool sorted, Loc loc) c
   return waymark::topk(SELF, k, dim, largest, sorted);
 }
 
+#undef SELF
+
 }  // namespace waymark

@@ -131,4 +131,6 @@ const Tensor& Tensor::scatter_add_(i64 dim, const Tensor& i, const Tensor& src, 
   return waymark::scatter_add_(*this, dim, Arg(i, loc), Arg(src, loc));
 }
 
+#undef SELF
+
 }  // namespace waymark

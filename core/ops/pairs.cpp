@@ -58,7 +58,7 @@ WAYMARK_PAIR_INFO(kFmin, fmin, "smaller of two elements; NaN is ignored", "y = m
 
 namespace {
 
-void check_rows(std::string_view op, const Arg& a, const Arg& b) {
+void check_broadcast(std::string_view op, const Arg& a, const Arg& b) {
   check_defined(op, a);
   check_defined(op, b);
   static_cast<void>(broadcast_shapes(op, a->shape(), b->shape()));
@@ -73,7 +73,7 @@ Tensor pair_value(Pair f, const Tensor& a, const Scalar& b, DType t, bool scalar
 
 // RULE(g, a, b, need) -> {da, db}
 template <class Rule> Tensor float_pair(const OpInfo& op, Pair f, const Arg& a, const Arg& b, Rule rule) {
-  check_rows(op.name, a, b);
+  check_broadcast(op.name, a, b);
   return record(op, pair_value(f, *a, *b, to_float(promote(*a, *b))), {a, b}, [&](Saver& s) {
     return [rule, a = s.input(0), b = s.input(1)](Tensor g, const Need& need) -> Grads {
       Grads out(2);
@@ -167,7 +167,7 @@ Tensor copysign(Arg a, Arg b) {
 namespace {
 
 Tensor chosen(const OpInfo& op, Pair f, const Arg& a, const Arg& b, bool larger) {
-  check_rows(op.name, a, b);
+  check_broadcast(op.name, a, b);
   DType t = promote(*a, *b);
   if (!is_float(t)) {  // no NaN to ignore
     return record_nondiff(
@@ -228,7 +228,7 @@ namespace {
 
 // dtype of a division; i64 by 0 and b8 are Errors.
 DType check_division(std::string_view op, const Arg& a, const Arg& b) {
-  check_rows(op, a, b);
+  check_broadcast(op, a, b);
   const DType t = promote(*a, *b);
   if (t == kB8) fail_at(a.loc(), op, "b8 is not supported; convert with to(...)");
   if (t != kI64 || a->numel() == 0) return t;
@@ -360,7 +360,7 @@ extern constexpr OpInfo kBitwiseNot{.name = "bitwise_not",
 namespace {
 
 Tensor plain(const OpInfo& op, Pair f, const Arg& a, const Arg& b) {
-  check_rows(op.name, a, b);
+  check_broadcast(op.name, a, b);
   const DType t = promote(*a, *b);
   if (!kernels::pair_loop(f, t)) fail_at(a.loc(), op.name, "{} is not supported; convert with to(...)", name_of(t));
   return record_nondiff(op, pair_value(f, *a, *b, t), {a, b});

@@ -144,4 +144,9 @@ Tensor clamp(Arg x, std::optional<Scalar> min, std::optional<Scalar> max) {
   }, [&](Attrs& at) { at("min", lo); at("max", hi); });
 }
 
+#undef WAYMARK_FROM_INPUT
+#undef WAYMARK_FROM_OUTPUT
+#undef WAYMARK_STEP
+#undef WAYMARK_TEST
+
 }  // namespace waymark

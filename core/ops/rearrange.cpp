@@ -301,7 +301,7 @@ template <class Range> Tensor triangle_value(const Tensor& x, Range range) {
   return y;
 }
 
-i64 limited(i64 diagonal, const Tensor& x) { return std::clamp(diagonal, -x.shape().at(-2) - 1, x.shape().at(-1) + 1); }
+i64 limited_diagonal(i64 diagonal, const Tensor& x) { return std::clamp(diagonal, -x.shape().at(-2) - 1, x.shape().at(-1) + 1); }
 
 void check_matrix(std::string_view op, const Arg& x) {
   check_defined(op, x);
@@ -312,7 +312,7 @@ void check_matrix(std::string_view op, const Arg& x) {
 
 Tensor tril(Arg x, i64 diagonal) {
   check_matrix("tril", x);
-  const i64 k = limited(diagonal, *x);
+  const i64 k = limited_diagonal(diagonal, *x);
   return record(
       kTril, triangle_value(*x, [k](i64 i, i64 n) { return std::pair<i64, i64>(0, std::clamp<i64>(i + k + 1, 0, n)); }),
       {x}, [&](Saver&) { return [diagonal](Tensor g, const Need&) -> Grads { return {tril(g, diagonal)}; }; },
@@ -320,7 +320,7 @@ Tensor tril(Arg x, i64 diagonal) {
 }
 Tensor triu(Arg x, i64 diagonal) {
   check_matrix("triu", x);
-  const i64 k = limited(diagonal, *x);
+  const i64 k = limited_diagonal(diagonal, *x);
   return record(
       kTriu, triangle_value(*x, [k](i64 i, i64 n) { return std::pair<i64, i64>(std::clamp<i64>(i + k, 0, n), n); }),
       {x}, [&](Saver&) { return [diagonal](Tensor g, const Need&) -> Grads { return {triu(g, diagonal)}; }; },

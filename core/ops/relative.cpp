@@ -39,7 +39,7 @@ Shape joined(Shape lead, std::initializer_list<i64> inner) {
   return lead;
 }
 
-void check_rows(std::string_view op, const Arg& rows) {
+void check_row_numbers(std::string_view op, const Arg& rows) {
   check_defined(op, rows);
   if (rows->dtype() != kI64) fail_at(rows.loc(), op, "rows must be i64, got {}", name_of(rows->dtype()));
   if (rows->dim() < 2) fail_at(rows.loc(), op, "rows must be [..., Lq, Lk], got {}", rows->shape());
@@ -170,7 +170,7 @@ extern constexpr OpInfo kPairGather{
 
 Tensor pair_gather(Arg x, Arg rows, PairSide side) {
   check_float("pair_gather", x);
-  check_rows("pair_gather", rows);
+  check_row_numbers("pair_gather", rows);
   if (x->dim() < inner_axes(side))
     fail_at(x.loc(), "pair_gather", "side {} needs {}, got {}", name_of(side),
             side == PairSide::shared ? "[..., R]" : "[..., L, R]", x->shape());
@@ -199,7 +199,7 @@ extern constexpr OpInfo kPairScatter{
 
 Tensor pair_scatter(Arg g, Arg rows, PairSide side, i64 num_rows) {
   check_float("pair_scatter", g);
-  check_rows("pair_scatter", rows);
+  check_row_numbers("pair_scatter", rows);
   if (num_rows < 0) fail_at(g.loc(), "pair_scatter", "num_rows is {}, it must be at least 0", num_rows);
   if (g->dim() < 2 || g->shape().at(-2) != rows->shape().at(-2) || g->shape().at(-1) != rows->shape().at(-1))
     fail_at(g.loc(), "pair_scatter", "the last two axes differ: {} and rows {}", g->shape(), rows->shape());
@@ -226,7 +226,7 @@ ThreeWayShapes check_three_way(const Arg& q, const Arg& k, const Arg& w, const A
     if ((*a)->dtype() != q->dtype())
       fail_at(a->loc(), op, "dtypes differ: {} and {}; convert one with to(...)", name_of(q->dtype()), name_of((*a)->dtype()));
   }
-  check_rows(op, rows);
+  check_row_numbers(op, rows);
   const i64 width = q->shape().at(-1);
   if (k->shape().at(-1) != width || w->shape().at(-1) != width)
     fail_at(q.loc(), op, "widths differ: q {}, k {}, w {}", q->shape(), k->shape(), w->shape());

@@ -123,7 +123,7 @@ Tensor product_of_group(const Tensor& values, const std::vector<i64>& group, i64
 }
 
 // read_part as a recorded op.
-Tensor part_of(const Tensor& src, const Shape& shape) {
+Tensor recorded_part(const Tensor& src, const Shape& shape) {
   if (src.dim() != shape.size()) return reshape(src, shape);
   Tensor y = src;
   for (int i = 0; i < shape.size(); ++i)
@@ -216,7 +216,7 @@ Tensor scatter_reduce(Arg x, i64 dim, Arg index, Arg src, std::string_view reduc
                 x = s.input(0, values && include_self), v = s.input(2, values),
                 y = s.output(0, extreme)](Tensor g, const Need& need) -> Grads {
           const Tensor at = *i;
-          const Tensor read = v ? part_of(*v, at.shape()) : Tensor();
+          const Tensor read = v ? recorded_part(*v, at.shape()) : Tensor();
           auto [dx, ds] = gradients(rule, g, x ? *x : Tensor(), read, y ? *y : Tensor(), at);
           return {need[0] ? dx : Tensor(), Tensor(), need[2] ? spread_part(ds, rule.src_shape) : Tensor()};
         };

@@ -14,7 +14,7 @@ namespace waymark::train::cli {
 
 namespace fs = std::filesystem;
 
-static void refuse(const std::string& origin, const std::string& text) { throw ConfigError(Problems{{origin, text}}); }
+void refuse(const std::string& origin, const std::string& text) { throw ConfigError(Problems{{origin, text}}); }
 
 std::string checkpoint_folder(const std::string& given, const std::string& which, const std::string& origin) {
   const fs::path target = given;

@@ -108,7 +108,7 @@ Question question_of(const Arguments& arguments) {
   return q;
 }
 
-std::string list_text(const std::vector<std::string>& names) {
+std::string names_text(const std::vector<std::string>& names) {
   return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -130,8 +130,8 @@ bool print_verdict(const Question& q) {
     for (const std::string& reason : v.reasons)
       lines += fmt::format("  {}{}: {}\n", v.ruling == Ruling::warn ? "warning: " : "", v.encoding, reason);
     if (v.ruling == Ruling::refuse)
-      lines += fmt::format("  works on {}: {}\n  {} works on: {}\n", v.attention, list_text(v.works_here), v.encoding,
-                           list_text(v.works_there));
+      lines += fmt::format("  works on {}: {}\n  {} works on: {}\n", v.attention, names_text(v.works_here), v.encoding,
+                           names_text(v.works_there));
   }
   fmt::print("{} on {}, {}: {}\n{}", sum_text(q.encodings, false), q.attention->short_form(),
              q.causal ? "causal" : "bidirectional",

@@ -59,6 +59,9 @@ struct StepRequest {
 Command step_command(std::function<int(const StepRequest&)> run);
 int run_step(const StepRequest& request);
 
+// Throws a ConfigError: what is wrong, with `origin` for where.
+[[noreturn]] void refuse(const std::string& origin, const std::string& text);
+
 // The folder of a checkpoint: `target` itself, or of the run at `target` the one that `which` names: last, best, step-N.
 // ConfigError, with `origin` for what is wrong with `which`.
 std::string checkpoint_folder(const std::string& target, const std::string& which, const std::string& origin);

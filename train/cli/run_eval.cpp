@@ -23,10 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const std::string& origin, const std::string& text) {
-  throw ConfigError(Problems{{origin, text}});
-}
-
 // The config of the checkpoint with what may be changed, and further test lengths in its task.
 Config config_of(const fs::path& checkpoint, const EvalRequest& request) {
   Problems problems;
