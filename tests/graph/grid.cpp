@@ -140,11 +140,17 @@ Ints reduced_shape(const Ints& shape, const Ints& dims, bool keepdim) {
   return out;
 }
 
-Num sum(const std::vector<Num>& x) {
+Line line_of(const Grid& x, const std::vector<size_t>& where) {
+  Line out;
+  for (const size_t i : where) out.push_back(x[i]);
+  return out;
+}
+Num sum(const Line& x) {
   if (x.empty()) return number(0);
   Num s = x[0];
   for (size_t i = 1; i < x.size(); ++i) s = s + x[i];
   return s;
 }
+Num mean(const Line& x) { return sum(x) * (1 / static_cast<double>(x.size())); }
 
 }  // namespace waymark::test::graph

@@ -66,6 +66,9 @@ std::vector<std::vector<size_t>> lines(const Ints& shape, i64 dim);
 std::vector<std::vector<size_t>> groups(const Ints& shape, const Ints& dims);
 Ints reduced_shape(const Ints& shape, const Ints& dims, bool keepdim);
 
-Num sum(const std::vector<Num>& x);
+using Line = std::vector<Num>;
+Line line_of(const Grid& x, const std::vector<size_t>& where);
+Num sum(const Line& x);
+Num mean(const Line& x);
 
 }  // namespace waymark::test::graph

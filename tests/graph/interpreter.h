@@ -141,6 +141,12 @@ void add_losses(OpTable& t);
 void add_windows(OpTable& t);
 void add_more(OpTable& t);
 
+// The graph does not go elsewhere.
+template <class X> X inside(const X& x, double low, double high) {
+  if (primal(x) < low || primal(x) > high) throw Unsuitable{};
+  return x;
+}
+
 // y[i] = f(a[i], b[i], ...), after broadcasting.
 template <class F, class... G> Grid elementwise(const F& f, const Grid& first, const G&... rest) {
   Ints shape = first.shape;

@@ -58,10 +58,6 @@ template <class X> X positive_only(const X& x) {
   if (primal(x) < 0.05) throw Unsuitable{};
   return x;
 }
-template <class X> X inside(const X& x, double low, double high) {
-  if (primal(x) < low || primal(x) > high) throw Unsuitable{};
-  return x;
-}
 template <class X> X away_from_0(const X& x) {
   if (std::abs(primal(x)) < 0.1) throw Unsuitable{};
   return x;

@@ -173,7 +173,7 @@ struct Along {
   }
 };
 // An index for gather (any length along dim) and scatter.
-void index_arguments(Maker& m, Instruction& in, Slot x) {
+void index_along_dim(Maker& m, Instruction& in, Slot x) {
   const i64 d = m.dim(x), n = m.extent(x, d);
   m.need(n > 0);
   Ints shape = m.grid(x).shape;
@@ -196,7 +196,7 @@ std::vector<Num> values_of(const Grid& x) {
 void scatters(OpTable& t) {
   const auto arguments = [](Maker& m, Instruction& in) {
     const Slot x = m.input();
-    index_arguments(m, in, x);
+    index_along_dim(m, in, x);
     in.set("src", m.real_of(shape_of_index(m, in)));
   };
   t.add("scatter", arguments, [](const Call& c) {
@@ -375,7 +375,7 @@ void add_indexing(OpTable& t) {
     t.add(name,
           [along](Maker& m, Instruction& in) {
             const Slot x = m.input(along ? 1 : 0);
-            if (!along) return index_arguments(m, in, x);
+            if (!along) return index_along_dim(m, in, x);
             const i64 d = m.dim(x), n = m.extent(x, d);
             m.need(n > 0);
             Ints shape = m.grid(x).shape;

@@ -5,11 +5,6 @@ namespace waymark::test::graph {
 
 namespace {
 
-template <class X> X inside(const X& x, double low, double high) {
-  if (primal(x) < low || primal(x) > high) throw Unsuitable{};
-  return x;
-}
-
 void booleans(OpTable& t) {
   const auto two = [&](const char* name, bool (*f)(bool, bool)) {
     t.add(name,

@@ -5,13 +5,6 @@ namespace waymark::test::graph {
 
 namespace {
 
-using Line = std::vector<Num>;
-
-Line line_of(const Grid& x, const std::vector<size_t>& where) {
-  Line out;
-  for (const size_t i : where) out.push_back(x[i]);
-  return out;
-}
 // Line by line, to a grid of the same shape.
 Grid by_lines(const Grid& x, const std::vector<std::vector<size_t>>& all, const std::function<Line(const Line&, size_t)>& f) {
   Line out(x.numel());
@@ -45,7 +38,6 @@ Line log_softmax(const Line& x) {
   for (const Num v : x) y.push_back(v - total);
   return y;
 }
-Num mean(const Line& x) { return sum(x) * (1 / static_cast<double>(x.size())); }
 Line standardised(const Line& x, double eps) {
   const Num m = mean(x);
   Line d, squares;

@@ -7,13 +7,6 @@ namespace waymark::test::graph {
 
 namespace {
 
-using Line = std::vector<Num>;
-
-Line values_at(const Grid& x, const std::vector<size_t>& where) {
-  Line out;
-  for (const size_t i : where) out.push_back(x[i]);
-  return out;
-}
 // Places of the line's elements in ascending order of their values; the graph keeps away from ties.
 std::vector<size_t> order_of(const Line& x) {
   std::vector<size_t> order(x.size());
@@ -22,7 +15,6 @@ std::vector<size_t> order_of(const Line& x) {
   for (size_t i = 1; i < x.size(); ++i) near(primal(x[order[i]]) - primal(x[order[i - 1]]));
   return order;
 }
-Num mean(const Line& x) { return sum(x) * (1 / static_cast<double>(x.size())); }
 Num sum_of_squares(const Line& x) {
   const Num m = mean(x);
   Line squares;
@@ -67,7 +59,7 @@ void reduce(OpTable& t, const std::string& name, size_t least, const std::functi
         [f](const Call& c) {
           const Grid& x = c.grid("input");
           Line out;
-          for (const auto& g : groups(x.shape, c.list("dim"))) out.push_back(f(values_at(x, g)));
+          for (const auto& g : groups(x.shape, c.list("dim"))) out.push_back(f(line_of(x, g)));
           return std::vector{fresh(Kind::real, reduced_shape(x.shape, c.list("dim"), c.flag("keepdim", false)), out)};
         },
         weight);
@@ -82,7 +74,7 @@ void moments(OpTable& t, const std::string& name, bool deviation, bool with_mean
           const Grid& x = c.grid("input");
           Line out, means;
           for (const auto& g : groups(x.shape, c.list("dim"))) {
-            const Line v = values_at(x, g);
+            const Line v = line_of(x, g);
             const Num var = variance(v, c.integer("correction", 1));
             out.push_back(deviation ? root(var) : var);
             means.push_back(mean(v));
@@ -116,7 +108,7 @@ void pick_one(OpTable& t, const std::string& name, const std::function<size_t(co
           Line values;
           std::vector<double> places;
           for (const auto& g : groups(x.shape, dims)) {
-            const Line line = values_at(x, g);
+            const Line line = line_of(x, g);
             const size_t k = which(c, line);
             values.push_back(line[k]);
             places.push_back(static_cast<double>(k));
@@ -143,7 +135,7 @@ void place_of(OpTable& t, const std::string& name, bool largest) {
           const Grid& x = c.grid("input");
           std::vector<double> out;
           for (const auto& g : lines(x.shape, c.integer("dim"))) {
-            const auto order = order_of(values_at(x, g));
+            const auto order = order_of(line_of(x, g));
             out.push_back(static_cast<double>(largest ? order.back() : order.front()));
           }
           return std::vector{
@@ -168,7 +160,7 @@ void along(OpTable& t, const std::string& name, const std::function<void(Maker&,
           std::vector<std::vector<double>> indices;
           for (const auto& g : lines(x.shape, d)) {
             indices.emplace_back();
-            rows.push_back(f(c, values_at(x, g), indices.back()));
+            rows.push_back(f(c, line_of(x, g), indices.back()));
           }
           Ints shape = x.shape;
           if (!shape.empty()) {
@@ -218,7 +210,7 @@ void add_reductions(OpTable& t) {
         [](const Call& c) {
           const Grid& x = c.grid("input");
           Line out;
-          for (const auto& g : groups(x.shape, c.list("dim"))) out.push_back(log_sum_exp(values_at(x, g)));
+          for (const auto& g : groups(x.shape, c.list("dim"))) out.push_back(log_sum_exp(line_of(x, g)));
           return std::vector{fresh(Kind::real, reduced_shape(x.shape, c.list("dim"), c.flag("keepdim", false)), out)};
         },
         2);
@@ -234,7 +226,7 @@ void add_reductions(OpTable& t) {
           Line out;
           for (const auto& g : groups(x.shape, c.list("dim"))) {
             Line terms;
-            for (const Num v : values_at(x, g)) {
+            for (const Num v : line_of(x, g)) {
               if (p == 2) {
                 terms.push_back(v * v);
               } else {
@@ -263,7 +255,7 @@ void add_reductions(OpTable& t) {
           const Grid& x = c.grid("input");
           const Ints dims = c.has("dim") ? Ints{c.integer("dim")} : Ints{};
           Line out;
-          for (const auto& g : groups(x.shape, dims)) out.push_back(product_of_line(values_at(x, g)));
+          for (const auto& g : groups(x.shape, dims)) out.push_back(product_of_line(line_of(x, g)));
           return std::vector{fresh(Kind::real, reduced_shape(x.shape, dims, c.flag("keepdim", false)), out)};
         });
   const auto by_rank = [](double part) {
@@ -286,7 +278,7 @@ void add_reductions(OpTable& t) {
           const Grid& x = c.grid("input");
           Line low, high;
           for (const auto& g : lines(x.shape, c.integer("dim"))) {
-            const Line v = values_at(x, g);
+            const Line v = line_of(x, g);
             const auto order = order_of(v);
             low.push_back(v[order.front()]);
             high.push_back(v[order.back()]);
@@ -308,7 +300,7 @@ void add_reductions(OpTable& t) {
           const Grid& x = c.grid("input");
           Line out;
           for (const auto& g : lines(x.shape, c.integer("dim"))) {
-            const Line v = values_at(x, g);
+            const Line v = line_of(x, g);
             const auto order = order_of(v);
             const double place = c.number("q") * static_cast<double>(v.size() - 1), below = std::floor(place);
             const size_t i = static_cast<size_t>(below), j = std::min(i + 1, v.size() - 1);

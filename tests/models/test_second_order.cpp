@@ -18,7 +18,7 @@ using test::make;
 
 namespace {
 
-LanguageModelConfig small() {
+LanguageModelConfig relative_and_rotary() {
   LanguageModelConfig c{.vocab_size = 7, .encoder = {.embed_dim = 8, .num_heads = 2, .num_layers = 2, .ffn_dim = 12,
                                                      .position = "rope + huang-m4(clip=2)", .causal = true}};
   c.encoder.activation = "silu";
@@ -36,7 +36,7 @@ double dot_of(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 TEST_CASE("encoder: grad of grad and Hessian-vector products of the loss") {
   const test::DefaultF64 dtype;
   const RandomScope draws(5);
-  LanguageModel model(small());
+  LanguageModel model(relative_and_rotary());
   test::randomise(model);
   const Tensor ids = make<i64>({2, 4}, {1, 2, 3, 0, 6, 5, 5, 1}), next = make<i64>({2, 4}, {2, 3, 0, 4, 5, 5, 1, 6});
   const std::vector<Tensor> parameters = model.parameters();
@@ -100,7 +100,7 @@ TEST_CASE("encoder: grad of grad and Hessian-vector products of the loss") {
 TEST_CASE("encoder: hvp and hessian of its input") {
   const test::DefaultF64 dtype;
   const RandomScope draws(6);
-  Encoder encoder(small().encoder);
+  Encoder encoder(relative_and_rotary().encoder);
   test::randomise(encoder);
   const Tensor x = randn({1, 3, 8}), v = randn({1, 3, 8}), w = randn({1, 3, 8});
   const TupleFunction f = [&](const std::vector<Tensor>& t) {

@@ -15,6 +15,7 @@
 #include "nn/attention/dense.h"
 #include "nn/attention/judge.h"
 #include "tests/error_text.h"
+#include "tests/tensors.h"
 
 namespace waymark::test {
 
@@ -33,14 +34,6 @@ class DefaultF64 {
 inline void randomise(nn::ModuleBase& m) {
   const NoGrad off;
   for (const nn::NamedParameter& p : m.named_parameters()) normal_(p.tensor, 0.2, 0.6, "test." + p.name);
-}
-
-inline double largest_difference(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.shape() == b.shape());
-  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
-  double worst = 0;
-  for (size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::isnan(x[i] - y[i]) ? INFINITY : std::abs(x[i] - y[i]));
-  return worst;
 }
 
 // Variants of all encodings, and the default of every one that is registered.

@@ -46,24 +46,12 @@ OP_CASES(attention_cases) {
 
 namespace {
 
-Tensor counted(const Shape& shape, double first) {
-  const Tensor t = make_empty(shape, kF64);
-  for (i64 i = 0; i < t.numel(); ++i) t.data<double>()[i] = std::sin(first + 0.9 * static_cast<double>(i));
-  t.requires_grad_();
-  return t;
-}
-double largest_difference(const Tensor& a, const Tensor& b) {
-  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
-  double worst = x.size() == y.size() ? 0 : 1e300;
-  for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) worst = std::max(worst, std::abs(x[i] - y[i]));
-  return worst;
-}
 
 }  // namespace
 
 TEST_CASE("D27 queries without keys: value 0, gradient 0, for masks of both kinds") {
   for (const bool bias : {false, true}) {
-    Tensor q = counted({1, 2, 3}, 1), k = counted({1, 2, 3}, 2), v = counted({1, 2, 2}, 3);
+    Tensor q = counted({1, 2, 3}, 1, 0.9).requires_grad_(), k = counted({1, 2, 3}, 2, 0.9).requires_grad_(), v = counted({1, 2, 2}, 3, 0.9).requires_grad_();
     Tensor m = bias ? leaf({2, 2}, {-kInf, -kInf, 0.5, -kInf}) : make<bool>({2, 2}, {false, false, true, false});
     const Tensor y = scaled_dot_product_attention(q, k, v, m);
     const auto rows = y.to_vector<double>(), first = v.to_vector<double>();
@@ -79,14 +67,14 @@ TEST_CASE("D27 queries without keys: value 0, gradient 0, for masks of both kind
 }
 
 TEST_CASE("the result of attention lies in memory by tokens: merging the heads is a view") {
-  const Tensor y = scaled_dot_product_attention(counted({2, 3, 4, 5}, 1), counted({2, 3, 6, 5}, 2), counted({2, 3, 6, 7}, 3));
+  const Tensor y = scaled_dot_product_attention(counted({2, 3, 4, 5}, 1, 0.9).requires_grad_(), counted({2, 3, 6, 5}, 2, 0.9).requires_grad_(), counted({2, 3, 6, 7}, 3, 0.9).requires_grad_());
   CHECK(y.shape() == Shape{2, 3, 4, 7});
   CHECK(y.transpose(1, 2).is_contiguous());
   CHECK(y.transpose(1, 2).view({2, 4, 21}).shape() == Shape{2, 4, 21});
 }
 
 TEST_CASE("grouped heads read the key head h·H_kv/H") {
-  const Tensor q = counted({2, 6, 3, 4}, 1), k = counted({2, 2, 5, 4}, 2), v = counted({2, 2, 5, 3}, 3);
+  const Tensor q = counted({2, 6, 3, 4}, 1, 0.9).requires_grad_(), k = counted({2, 2, 5, 4}, 2, 0.9).requires_grad_(), v = counted({2, 2, 5, 3}, 3, 0.9).requires_grad_();
   const auto repeated = [](const Tensor& t) {
     const Shape &s = t.shape();
     return reshape(expand(unsqueeze(t, 2), {s[0], s[1], 3, s[2], s[3]}), {s[0], 6, s[2], s[3]});
@@ -99,7 +87,7 @@ TEST_CASE("grouped heads read the key head h·H_kv/H") {
 }
 
 TEST_CASE("attention with dropout is the composition of its parts, with the draw of the scope") {
-  const Tensor q = counted({2, 2, 3, 4}, 1), k = counted({2, 2, 5, 4}, 2), v = counted({2, 2, 5, 3}, 3);
+  const Tensor q = counted({2, 2, 3, 4}, 1, 0.9).requires_grad_(), k = counted({2, 2, 5, 4}, 2, 0.9).requires_grad_(), v = counted({2, 2, 5, 3}, 3, 0.9).requires_grad_();
   const Scope scope("encoder.attention");
   const RandomScope random(7);
   const Tensor y = scaled_dot_product_attention(q, k, v, {}, 0.4);

@@ -40,7 +40,6 @@ TEST_CASE("op cases: copies share no memory with the inputs, views share all of 
 }
 
 TEST_CASE("copies stay copies where there is nothing to do") {
-  using List = std::vector<i64>;
   const Tensor x = leaf({2, 3}, {1, 2, 3, 4, 5, 6}), one = leaf({1, 1}, {2}), scalar = leaf({}, {2});
   const Tensor none = make_empty({0}, kI64), nothing = make_empty({0, 3}, kF64);
   struct Row {

@@ -8,8 +8,6 @@
 
 namespace waymark::test {
 
-using List = std::vector<i64>;
-
 OP_CASES(create_cases) {
   op_case("empty", {arg("size", List{2, 0})});
   op_case("zeros", {arg("size", List{2, 3})});

@@ -1,6 +1,4 @@
 // Dtypes: conversions, promotion, and what each group of ops gives and refuses.
-#include <functional>
-
 #include "core/ops/activation.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
@@ -31,7 +29,6 @@ namespace {
 const Tensor kBits = tensor({true, false, true}), kInts = tensor({1, 2, 3}), kSingles = tensor({1.5, 2.5, 3.5}, kF32),
              kDoubles = tensor({1.5, 2.5, 3.5}, kF64);
 
-using One = std::function<Tensor(const Tensor&)>;
 
 }  // namespace
 

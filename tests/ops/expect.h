@@ -2,17 +2,15 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "core/engine/backward.h"
 #include "core/ops/create.h"
 #include "tests/error_text.h"
+#include "tests/tensors.h"
 
 namespace waymark::test {
 
-inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-inline constexpr double kInf = std::numeric_limits<double>::infinity();
 using Numbers = std::vector<double>;
 
 // An f64 leaf that requires grad.

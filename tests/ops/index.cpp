@@ -15,7 +15,6 @@
 
 namespace waymark::test {
 
-using List = std::vector<i64>;
 using Items = std::vector<IndexArgument>;
 
 OP_CASES(index_cases) {

@@ -7,12 +7,10 @@
 #include "core/ops/rearrange.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
-#include "tests/ops/expect.h"
 #include "tests/ops/op_case.h"
+#include "tests/ops/rows.h"
 
 namespace waymark::test {
-
-using List = std::vector<i64>;
 
 OP_CASES(join_cases) {
   op_case("cat", {list_arg("tensors", 0, {2, 3}), list_arg("tensors", 1, {2, 0}), list_arg("tensors", 2, {2, 2}),
@@ -126,7 +124,6 @@ OP_CASES(view_cases) {
   op_case("ravel", {input({2, 3})});
   bad_input("ravel", "ravel: the argument \"input\" (tensor) is missing", {});
   op_case("broadcast_to", {input({3, 1}), arg("size", List{2, 3, 4})});
-  op_case("broadcast_to", {input({3, 1}), arg("size", List{2, -1, 4})});  // -1: as it is
   bad_input("broadcast_to", "broadcast_to: [3] does not broadcast to [2]", {input({3}), arg("size", List{2})});
   op_case("expand_as", {input({3, 1}), other({2, 3, 4}).no_grad()});
   bad_input("expand_as", "expand: [3] does not expand to [2] (axis -1: 3 to 2)", {input({3}), other({2})});
@@ -147,14 +144,6 @@ OP_CASES(view_cases) {
 namespace {
 
 // Value of f at a leaf of these values, and the gradient of Σ w ⊙ f.
-template <class F>
-void check(const NestedList& x, F f, const Numbers& value, const Numbers& gradient, const Numbers& weights = {}) {
-  const Tensor t = leaf(x);
-  const Tensor y = f(t);
-  CHECK(mismatch(y, value) == "");
-  backward_of(y, weights);
-  CHECK(mismatch(t.grad(), gradient) == "");
-}
 
 }  // namespace
 
@@ -167,27 +156,27 @@ TEST_CASE("V20_view_of_transposed") {
 }
 
 TEST_CASE("V21_V22_pad_constant") {
-  check({1, 2},
+  check_rule({1, 2},
         [](const Tensor& x) {
           return pad(x, {1, 2}, "constant", 7) * f64({1, 2, 3, 4, 5});
         },
         {7, 2, 6, 28, 35}, {2, 3});
-  check({1, 2}, [](const Tensor& x) { return pad(x, {-1, 1}); }, {2, 0}, {0, 1});
+  check_rule({1, 2}, [](const Tensor& x) { return pad(x, {-1, 1}); }, {2, 0}, {0, 1});
 }
 
 TEST_CASE("V23_V24_pad_modes") {
-  check({1, 2, 3}, [](const Tensor& x) { return pad(x, {2, 1}, "reflect"); }, {3, 2, 1, 2, 3, 2}, {1, 3, 2});
+  check_rule({1, 2, 3}, [](const Tensor& x) { return pad(x, {2, 1}, "reflect"); }, {3, 2, 1, 2, 3, 2}, {1, 3, 2});
   CHECK_ERROR(pad(f64({1, 2, 3}), {3, 0}, "reflect"), "pad: reflect needs pads below the extent 3 of axis 0, got 3");
-  check({1, 2, 3}, [](const Tensor& x) { return pad(x, {2, 1}, "replicate"); }, {1, 1, 1, 2, 3, 3}, {3, 1, 2});
-  check({1, 2, 3}, [](const Tensor& x) { return pad(x, {2, 1}, "circular"); }, {2, 3, 1, 2, 3, 1}, {2, 2, 2});
+  check_rule({1, 2, 3}, [](const Tensor& x) { return pad(x, {2, 1}, "replicate"); }, {1, 1, 1, 2, 3, 3}, {3, 1, 2});
+  check_rule({1, 2, 3}, [](const Tensor& x) { return pad(x, {2, 1}, "circular"); }, {2, 3, 1, 2, 3, 1}, {2, 2, 2});
   CHECK_ERROR(pad(f64({1, 2, 3}), {4, 0}, "circular"), "pad: circular needs pads up to the extent 3 of axis 0, got 4");
   CHECK_ERROR(pad(f64({1, 2, 3}), {1}),
               "pad: 1 pads for a tensor with 1 axes ([3]); two for each axis, last axis first");
 }
 
 TEST_CASE("V25_V26_roll_flip") {
-  check({1, 2, 3}, [](const Tensor& x) { return roll(x, {1}); }, {3, 1, 2}, {2, 3, 1}, {1, 2, 3});
-  check({1, 2, 3}, [](const Tensor& x) { return flip(x, {0}); }, {3, 2, 1}, {3, 2, 1}, {1, 2, 3});
+  check_rule({1, 2, 3}, [](const Tensor& x) { return roll(x, {1}); }, {3, 1, 2}, {2, 3, 1}, {1, 2, 3});
+  check_rule({1, 2, 3}, [](const Tensor& x) { return flip(x, {0}); }, {3, 2, 1}, {3, 2, 1}, {1, 2, 3});
   CHECK_VALUES(roll(arange(6).view({2, 3}), {1, -1}, {0, 1}), {4, 5, 3, 1, 2, 0});
   CHECK_VALUES(roll(arange(4).view({2, 2}), {1}), {3, 0, 1, 2});
   const Tensor x = arange(3);
@@ -196,8 +185,8 @@ TEST_CASE("V25_V26_roll_flip") {
 }
 
 TEST_CASE("V27_repeat") {
-  check({1, 2}, [](const Tensor& x) { return x.repeat({2, 2}); }, {1, 2, 1, 2, 1, 2, 1, 2}, {4, 4});
-  check({1, 2, 3},
+  check_rule({1, 2}, [](const Tensor& x) { return x.repeat({2, 2}); }, {1, 2, 1, 2, 1, 2, 1, 2}, {4, 4});
+  check_rule({1, 2, 3},
         [](const Tensor& x) {
           return x.repeat_interleave(tensor({2, 0, 1}));
         },
@@ -205,7 +194,7 @@ TEST_CASE("V27_repeat") {
 }
 
 TEST_CASE("V28_diagonals") {
-  check({{1, 2}, {3, 4}}, [](const Tensor& x) { return diag(x, 1); }, {2}, {0, 1, 0, 0});
+  check_rule({{1, 2}, {3, 4}}, [](const Tensor& x) { return diag(x, 1); }, {2}, {0, 1, 0, 0});
   CHECK_VALUES(diag_embed(f64({1, 2}), -1), {0, 0, 0, 1, 0, 0, 0, 2, 0});
   CHECK(diagonal(zeros({3, 4}), 5).shape() == Shape{0});
   CHECK(diagonal(zeros({3, 4}), INT64_MIN).shape() == Shape{0});
@@ -213,7 +202,7 @@ TEST_CASE("V28_diagonals") {
 }
 
 TEST_CASE("V29_as_strided") {
-  check({1, 2, 3}, [](const Tensor& x) { return x.as_strided({2, 2}, {1, 1}); }, {1, 2, 2, 3}, {1, 2, 1});
+  check_rule({1, 2, 3}, [](const Tensor& x) { return x.as_strided({2, 2}, {1, 1}); }, {1, 2, 2, 3}, {1, 2, 1});
   // Elements that share memory share the gradient.
   const Tensor x = leaf({1});
   const Tensor y = x.expand({2}).as_strided({3}, {0});
@@ -222,14 +211,14 @@ TEST_CASE("V29_as_strided") {
 }
 
 TEST_CASE("V30_expand") {
-  check({{1, 2}}, [](const Tensor& x) { return x.expand({3, 2}); }, {1, 2, 1, 2, 1, 2}, {3, 3});
-  check({{1, 2}}, [](const Tensor& x) { return x.expand({3, 2}); }, {1, 2, 1, 2, 1, 2}, {6, 9}, {0, 1, 2, 3, 4, 5});
+  check_rule({{1, 2}}, [](const Tensor& x) { return x.expand({3, 2}); }, {1, 2, 1, 2, 1, 2}, {3, 3});
+  check_rule({{1, 2}}, [](const Tensor& x) { return x.expand({3, 2}); }, {1, 2, 1, 2, 1, 2}, {6, 9}, {0, 1, 2, 3, 4, 5});
 }
 
 TEST_CASE("C72_V31_unfold") {
   CHECK(unfold(zeros({2, 7}), 1, 3, 2).shape() == Shape{2, 3, 3});
   CHECK_ERROR(unfold(zeros({3}), 0, 4, 1), "unfold: windows of 4 do not fit into axis 0 of extent 3");
-  check({1, 2, 3, 4, 5}, [](const Tensor& x) { return x.unfold(0, 3, 1); }, {1, 2, 3, 2, 3, 4, 3, 4, 5},
+  check_rule({1, 2, 3, 4, 5}, [](const Tensor& x) { return x.unfold(0, 3, 1); }, {1, 2, 3, 2, 3, 4, 3, 4, 5},
         {0, 4, 12, 12, 8}, {0, 1, 2, 3, 4, 5, 6, 7, 8});
 }
 
@@ -285,10 +274,10 @@ TEST_CASE("V34_view_errors") {
 }
 
 TEST_CASE("C17_strided_slices") {
-  check({1, 2, 3, 4, 5}, [](const Tensor& x) { return x.slice(0, 0, kNoBound, 2); }, {1, 3, 5}, {1, 0, 10, 0, 100},
+  check_rule({1, 2, 3, 4, 5}, [](const Tensor& x) { return x.slice(0, 0, kNoBound, 2); }, {1, 3, 5}, {1, 0, 10, 0, 100},
         {1, 10, 100});
-  check({1, 2, 3, 4, 5}, [](const Tensor& x) { return x.slice(0, 1, kNoBound, 2); }, {2, 4}, {0, 1, 0, 10, 0}, {1, 10});
-  check({1, 2, 3, 4, 5}, [](const Tensor& x) { return x.slice(0, kNoBound, kNoBound, -2); }, {5, 3, 1},
+  check_rule({1, 2, 3, 4, 5}, [](const Tensor& x) { return x.slice(0, 1, kNoBound, 2); }, {2, 4}, {0, 1, 0, 10, 0}, {1, 10});
+  check_rule({1, 2, 3, 4, 5}, [](const Tensor& x) { return x.slice(0, kNoBound, kNoBound, -2); }, {5, 3, 1},
         {100, 0, 10, 0, 1}, {1, 10, 100});
 }
 

@@ -1,6 +1,4 @@
 // What is a view and what a copy, overlap, zero size, tensors without axes, limits, and access from the host.
-#include <functional>
-
 #include "core/ops/activation.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
@@ -26,7 +24,6 @@
 namespace waymark::test {
 namespace {
 
-using One = std::function<Tensor(const Tensor&)>;
 struct Named {
   const char* name;
   One f;

@@ -38,16 +38,10 @@ OP_CASES(linalg_cases) {
 
 namespace {
 
-Tensor counted(const Shape& shape, double first = 1) {
+Tensor uneven(const Shape& shape, double first = 1) {
   const Tensor t = make_empty(shape, kF64);
   for (i64 i = 0; i < t.numel(); ++i) t.data<double>()[i] = std::sin(first + 1.7 * static_cast<double>(i) + 0.01 * static_cast<double>(i * i));
   return t;
-}
-double distance(const Tensor& a, const Tensor& b) {
-  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
-  double worst = a.shape() == b.shape() ? 0 : 1e300;
-  for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) worst = std::max(worst, std::abs(x[i] - y[i]));
-  return worst;
 }
 Tensor diagonal_of(const Tensor& s) {
   const i64 n = s.shape().back();
@@ -58,26 +52,26 @@ Tensor diagonal_of(const Tensor& s) {
 
 TEST_CASE("solutions and inverses solve their systems") {
   for (const i64 n : {1, 2, 7, 40}) {
-    const Tensor a = counted({2, n, n}), b = counted({2, n, 3}, 5);
-    CHECK(distance(matmul(a, linalg_solve(a, b)), b) < 1e-9);
-    CHECK(distance(matmul(a, inv(a)), eye(n, {.dtype = kF64}).expand({2, n, n})) < 1e-9);
+    const Tensor a = uneven({2, n, n}), b = uneven({2, n, 3}, 5);
+    CHECK(largest_difference(matmul(a, linalg_solve(a, b)), b) < 1e-9);
+    CHECK(largest_difference(matmul(a, inv(a)), eye(n, {.dtype = kF64}).expand({2, n, n})) < 1e-9);
   }
 }
 
 TEST_CASE("factors multiply to the matrix and are orthonormal, of any shape and of low rank") {
-  std::vector<Tensor> matrices{counted({5, 3}), counted({3, 5}), counted({4, 4}), counted({2, 6, 3}), counted({1, 7}), counted({30, 30}),
-                               matmul(counted({6, 2}), counted({2, 5}, 3)), zeros({4, 3}, kF64)};
+  std::vector<Tensor> matrices{uneven({5, 3}), uneven({3, 5}), uneven({4, 4}), uneven({2, 6, 3}), uneven({1, 7}), uneven({30, 30}),
+                               matmul(uneven({6, 2}), uneven({2, 5}, 3)), zeros({4, 3}, kF64)};
   for (const Tensor& a : matrices) {
     CAPTURE(a.shape());
     const i64 m = a.shape().at(-2), n = a.shape().back();
     const auto orthonormal = [&](const Tensor& q) {
       const Tensor one = eye(q.shape().back(), {.dtype = kF64});
-      return distance(matmul(q.mT(), q), one.expand(matmul(q.mT(), q).shape())) < 1e-12;
+      return largest_difference(matmul(q.mT(), q), one.expand(matmul(q.mT(), q).shape())) < 1e-12;
     };
     for (const char* mode : {"reduced", "complete"}) {
       const QrFactors f = linalg_qr(a, mode);
       CHECK(orthonormal(f.q));
-      CHECK(distance(matmul(f.q, f.r), a) < 1e-12);
+      CHECK(largest_difference(matmul(f.q, f.r), a) < 1e-12);
       for (i64 i = 0; i < f.r.shape().at(-2); ++i)
         for (i64 j = 0; j < std::min(i, n); ++j) CHECK(f.r.view({-1, f.r.shape().at(-2), n}).at<double>({0, i, j}) == 0);
     }
@@ -88,14 +82,14 @@ TEST_CASE("factors multiply to the matrix and are orthonormal, of any shape and 
       CHECK(orthonormal(f.u));
       CHECK(orthonormal(f.vh.mT()));
       const Tensor product = matmul(matmul(f.u.narrow(-1, 0, k), diagonal_of(f.s)), f.vh.narrow(-2, 0, k));
-      CHECK(distance(product, a) < 1e-11);
+      CHECK(largest_difference(product, a) < 1e-11);
       const auto s = f.s.to_vector<double>();
       for (size_t i = 1; i < static_cast<size_t>(k); ++i) CHECK(s[i] <= s[i - 1]);
     }
     const Tensor symmetric = matmul(a.mT(), a);
     const EigenFactors e = linalg_eigh(symmetric);
     CHECK(orthonormal(e.eigenvectors));
-    CHECK(distance(matmul(matmul(e.eigenvectors, diagonal_of(e.eigenvalues)), e.eigenvectors.mT()), symmetric) < 1e-10);
+    CHECK(largest_difference(matmul(matmul(e.eigenvectors, diagonal_of(e.eigenvalues)), e.eigenvectors.mT()), symmetric) < 1e-10);
   }
 }
 
@@ -106,7 +100,7 @@ TEST_CASE("linalg_eigh reads one triangle") {
 }
 
 TEST_CASE("differentiating through a factor says why it cannot be done") {
-  Tensor a = counted({3, 3});
+  Tensor a = uneven({3, 3});
   a.requires_grad_();
   const std::string text = error_text([&] { linalg_svd(a).s.sum().backward(); });
   CHECK(has(text, "its history ends at linalg_svd"));

@@ -83,12 +83,11 @@ OP_CASES(loss_cases) {
 
 namespace {
 
-using D = std::vector<double>;
 Tensor rows() { return leaf({2, 3}, {1, 2, 3, 1, 1, 1}); }
 Tensor targets() { return make<i64>({2}, {2, 0}); }
 Tensor weights() { return make<double>({3}, {1, 2, 3}); }
 // Value and gradient, for the fused op, its composed rule and the twin.
-template <class F> void check(F loss, const Tensor& x0, double value, const D& gradient, double relative = 1e-5) {
+template <class F> void check_loss(F loss, const Tensor& x0, double value, const Numbers& gradient, double relative = 1e-5) {
   fused_and_twin([&] {
     for (const bool create_graph : {false, true}) {
       Tensor x = x0.detach().clone();
@@ -96,7 +95,7 @@ template <class F> void check(F loss, const Tensor& x0, double value, const D& g
       const Tensor y = loss(x);
       check_values(y, {value}, relative);
       y.backward({.create_graph = create_graph});
-      const D got = x.grad().to_vector<double>();
+      const Numbers got = x.grad().to_vector<double>();
       REQUIRE(got.size() == gradient.size());
       for (size_t i = 0; i < got.size(); ++i) CHECK(std::abs(got[i] - gradient[i]) <= 1e-6);
     }
@@ -106,17 +105,17 @@ template <class F> void check(F loss, const Tensor& x0, double value, const D& g
 }  // namespace
 
 TEST_CASE("V80 to V84 cross_entropy of class ids: smoothing, weights, ignored targets") {
-  check([](const Tensor& x) { return cross_entropy(x, targets()); }, rows(), 0.753109,
+  check_loss([](const Tensor& x) { return cross_entropy(x, targets()); }, rows(), 0.753109,
         {.045015, .122364, -.167380, -.333333, .166667, .166667});
-  check([](const Tensor& x) { return cross_entropy(x, make<i64>({1}, {2}), {.label_smoothing = 0.1}); },
+  check_loss([](const Tensor& x) { return cross_entropy(x, make<i64>({1}, {2}), {.label_smoothing = 0.1}); },
         leaf({1, 3}, {1, 2, 3}), 0.507606, {.056697, .211395, -.268092});
-  check([](const Tensor& x) { return cross_entropy(x, targets(), {.weight = weights()}); }, rows(), 0.580358,
+  check_loss([](const Tensor& x) { return cross_entropy(x, targets(), {.weight = weights()}); }, rows(), 0.580358,
         {.067523, .183546, -.251069, -.166667, .083333, .083333});
-  check([](const Tensor& x) { return cross_entropy(x, targets(), {.weight = weights(), .label_smoothing = 0.3}); }, rows(),
+  check_loss([](const Tensor& x) { return cross_entropy(x, targets(), {.weight = weights(), .label_smoothing = 0.3}); }, rows(),
         0.732183, {.035771, .115192, -.150962, -.091667, .058333, .033333});
   const Tensor one_ignored = make<i64>({2}, {2, -100});
-  check([&](const Tensor& x) { return cross_entropy(x, one_ignored); }, rows(), 0.407606, {.090031, .244728, -.334759, 0, 0, 0});
-  check([&](const Tensor& x) { return cross_entropy(x, one_ignored, {.reduction = "sum"}); }, rows(), 0.407606,
+  check_loss([&](const Tensor& x) { return cross_entropy(x, one_ignored); }, rows(), 0.407606, {.090031, .244728, -.334759, 0, 0, 0});
+  check_loss([&](const Tensor& x) { return cross_entropy(x, one_ignored, {.reduction = "sum"}); }, rows(), 0.407606,
         {.090031, .244728, -.334759, 0, 0, 0});
   fused_and_twin([&] { check_values(cross_entropy(rows(), one_ignored, {.reduction = "none"}), {0.407606, 0}, 1e-5); });
   // An ignored row may hold anything.
@@ -126,18 +125,18 @@ TEST_CASE("V80 to V84 cross_entropy of class ids: smoothing, weights, ignored ta
 }
 
 TEST_CASE("V85 cross_entropy of probabilities") {
-  check([](const Tensor& x) { return cross_entropy(x, make<double>({1, 3}, {.2, .3, .5})); }, leaf({1, 3}, {1, 2, 3}), 1.107606,
+  check_loss([](const Tensor& x) { return cross_entropy(x, make<double>({1, 3}, {.2, .3, .5})); }, leaf({1, 3}, {1, 2, 3}), 1.107606,
         {-.109969, -.055272, .165241});
 }
 
 TEST_CASE("V86 large logits; positions beyond the batch") {
-  check([](const Tensor& x) { return cross_entropy(x, make<i64>({1}, {0})); }, leaf({1, 2}, {1000, -1000}), 0, {0, 0});
+  check_loss([](const Tensor& x) { return cross_entropy(x, make<i64>({1}, {0})); }, leaf({1, 2}, {1000, -1000}), 0, {0, 0});
   const Tensor x = make_empty({2, 5, 7}, kF64), t = make_empty({2, 7}, kI64);
   x.zero_();
   t.zero_();
   const Tensor y = cross_entropy(x, t, {.reduction = "none"});
   CHECK(y.shape() == Shape{2, 7});
-  check_values(y, D(14, std::log(5.0)));
+  check_values(y, Numbers(14, std::log(5.0)));
 }
 
 TEST_CASE("C12 a mean over nothing is an Error, or 0 on request") {
@@ -150,12 +149,12 @@ TEST_CASE("C12 a mean over nothing is an Error, or 0 on request") {
         "nll_loss: none of the 2 targets is kept (ignore_index -100): there is no mean; pass empty = \"zero\" for 0");
   CHECK(error_text([&] { (void)cross_entropy(rows(), targets(), {.weight = make<double>({3}, {0, 1, 0})}); }) ==
         "cross_entropy: the kept targets have total weight 0: there is no mean; pass empty = \"zero\" for 0");
-  check([&](const Tensor& x) { return cross_entropy(x, ignored, {.empty = "zero"}); }, rows(), 0, D(6, 0.0));
-  check([&](const Tensor& x) { return nll_loss(x, ignored, {.empty = "zero"}); }, rows(), 0, D(6, 0.0));
-  check([&](const Tensor& x) { return cross_entropy(x, targets(), {.weight = make<double>({3}, {0, 1, 0}), .empty = "zero"}); },
-        rows(), 0, D(6, 0.0));
-  check([&](const Tensor& x) { return cross_entropy(x, none, {.empty = "zero"}); }, empty, 0, {});
-  check([&](const Tensor& x) { return cross_entropy(x, ignored, {.reduction = "sum"}); }, rows(), 0, D(6, 0.0));
+  check_loss([&](const Tensor& x) { return cross_entropy(x, ignored, {.empty = "zero"}); }, rows(), 0, Numbers(6, 0.0));
+  check_loss([&](const Tensor& x) { return nll_loss(x, ignored, {.empty = "zero"}); }, rows(), 0, Numbers(6, 0.0));
+  check_loss([&](const Tensor& x) { return cross_entropy(x, targets(), {.weight = make<double>({3}, {0, 1, 0}), .empty = "zero"}); },
+        rows(), 0, Numbers(6, 0.0));
+  check_loss([&](const Tensor& x) { return cross_entropy(x, none, {.empty = "zero"}); }, empty, 0, {});
+  check_loss([&](const Tensor& x) { return cross_entropy(x, ignored, {.reduction = "sum"}); }, rows(), 0, Numbers(6, 0.0));
 }
 
 TEST_CASE("C30 a class outside the range is an Error before anything is computed") {

@@ -13,9 +13,8 @@
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "core/parallel/parallel.h"
-#include "tests/error_text.h"
 #include "tests/ops/op_case.h"
-#include "tests/tensors.h"
+#include "tests/ops/values.h"
 
 namespace waymark::test {
 
@@ -70,20 +69,6 @@ OP_CASES(matmul_cases) {
 
 namespace {
 
-using D = std::vector<double>;
-D values(const Tensor& t) { return t.to_vector<double>(); }
-const double kNan = std::numeric_limits<double>::quiet_NaN();
-Tensor leaf(const Shape& shape, std::initializer_list<double> v) {
-  Tensor t = make<double>(shape, v);
-  t.requires_grad_();
-  return t;
-}
-// Values that no two elements share.
-template <class T = double> Tensor counted(const Shape& shape, double first = 1) {
-  const Tensor t = make_empty(shape, dtype_of<T>);
-  for (i64 i = 0; i < t.numel(); ++i) t.data<T>()[i] = static_cast<T>(std::sin(first + static_cast<double>(i) * 0.7));
-  return t;
-}
 
 // A·B by plain loops, element by element.
 double reference(const Tensor& a, const Tensor& b, i64 i, i64 j) {
@@ -118,17 +103,17 @@ TEST_CASE("V40 V41 shapes of products") {
 TEST_CASE("V42 a product with its own transpose") {
   Tensor a = leaf({2, 2}, {0, 1, 2, 3});
   const Tensor c = matmul(a.mT(), a);
-  CHECK(values(c) == D{4, 6, 6, 10});
+  CHECK(values(c) == Numbers{4, 6, 6, 10});
   c.sum().backward();
-  CHECK(values(a.grad()) == D{2, 2, 10, 10});
+  CHECK(values(a.grad()) == Numbers{2, 2, 10, 10});
 }
 
 TEST_CASE("V43 inner size 0, beta 0 and alpha 0 over NaN") {
-  CHECK(values(matmul(make<double>({2, 0}, {}), make<double>({0}, {}))) == D{0, 0});
-  CHECK(values(baddbmm(make<double>({1, 1, 1}, {1}), make<double>({1, 1, 0}, {}), make<double>({1, 0, 1}, {}))) == D{1});
+  CHECK(values(matmul(make<double>({2, 0}, {}), make<double>({0}, {}))) == Numbers{0, 0});
+  CHECK(values(baddbmm(make<double>({1, 1, 1}, {1}), make<double>({1, 1, 0}, {}), make<double>({1, 0, 1}, {}))) == Numbers{1});
   const Tensor one = make<double>({1, 1}, {1}), nan = make<double>({1, 1}, {kNan});
-  CHECK(values(addmm(nan, one, one, 0)) == D{1});
-  CHECK(values(addmm(one, nan, one, 1, 0)) == D{1});
+  CHECK(values(addmm(nan, one, one, 0)) == Numbers{1});
+  CHECK(values(addmm(one, nan, one, 1, 0)) == Numbers{1});
   CHECK(std::isnan(matmul(make<double>({1, 1}, {0}), nan).item<double>()));
 }
 
@@ -139,13 +124,13 @@ TEST_CASE("C21 products of inner size 0 over memory full of NaN") {
     a.requires_grad_();
     b.requires_grad_();
     const Tensor c = matmul(a, b);
-    CHECK(values(c) == D(6, 0.0));
+    CHECK(values(c) == Numbers(6, 0.0));
     c.sum().backward();
     CHECK(a.grad().shape() == Shape{2, 0});
     CHECK(b.grad().shape() == Shape{0, 3});
-    CHECK(values(bmm(make_empty({4, 2, 0}, t), make_empty({4, 0, 3}, t))) == D(24, 0.0));
-    CHECK(values(addmm(to(make<double>({3}, {1, 2, 3}), t), a.detach(), b.detach())) == D{1, 2, 3, 1, 2, 3});
-    CHECK(values(linear(make_empty({2, 0}, t), make_empty({3, 0}, t), to(make<double>({3}, {1, 2, 3}), t))) == D{1, 2, 3, 1, 2, 3});
+    CHECK(values(bmm(make_empty({4, 2, 0}, t), make_empty({4, 0, 3}, t))) == Numbers(24, 0.0));
+    CHECK(values(addmm(to(make<double>({3}, {1, 2, 3}), t), a.detach(), b.detach())) == Numbers{1, 2, 3, 1, 2, 3});
+    CHECK(values(linear(make_empty({2, 0}, t), make_empty({3, 0}, t), to(make<double>({3}, {1, 2, 3}), t))) == Numbers{1, 2, 3, 1, 2, 3});
   }
   testing::poison(false);
 }
@@ -156,7 +141,7 @@ TEST_CASE("C22 beta = 0 does not read C") {
   Tensor g = c.clone();
   g.requires_grad_();
   addmm(g, a, b, 0).sum().backward();
-  CHECK(values(g.grad()) == D(4, 0.0));
+  CHECK(values(g.grad()) == Numbers(4, 0.0));
 }
 
 TEST_CASE("C23 expanded, reversed, [1, n], [n, 1] and transposed operands on both sides") {
@@ -295,7 +280,7 @@ TEST_CASE("linear_packed: adjacent weights are one product each way, with the va
     const Tensor value = linear(xd, wd, bd);
     value.backward(to(g[i], kF64));
     const auto close = [](const Tensor& a, const Tensor& c) {
-      const D p = values(a), q = values(c);
+      const Numbers p = values(a), q = values(c);
       REQUIRE(p.size() == q.size());
       for (size_t k = 0; k < p.size(); ++k) CHECK(p[k] == doctest::Approx(q[k]).epsilon(1e-5));
     };

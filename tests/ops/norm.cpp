@@ -7,12 +7,10 @@
 #include "core/ops/arithmetic.h"
 #include "core/ops/norm.h"
 #include "core/ops/reduce.h"
+#include "tests/ops/expect.h"
 #include "tests/ops/op_case.h"
-#include "tests/tensors.h"
 
 namespace waymark::test {
-
-using List = std::vector<i64>;
 
 OP_CASES(norm_cases) {
   op_case("norm", {input({3, 4})});
@@ -27,16 +25,11 @@ OP_CASES(norm_cases) {
   bad_input("norm", "norm: needs a float tensor, got i64; convert it with .to(kF32)", {indices("input", {3}, 5)});
 }
 
-namespace {
-using V = std::vector<double>;
-Tensor leaf(std::initializer_list<double> v) { return make<double>({static_cast<i64>(v.size())}, v).requires_grad_(); }
-}  // namespace
-
 TEST_CASE("C01 norm at 0: gradient 0, and 0 at second order") {
   const Tensor x = leaf({0, 0});
   const Tensor g = grad(norm(x), {x}, {.create_graph = true})[x];
-  CHECK(g.to_vector<double>() == V{0, 0});
-  CHECK(grad(sum(g), {x}, {.allow_unused = true})[x].to_vector<double>() == V{0, 0});
+  CHECK(g.to_vector<double>() == Numbers{0, 0});
+  CHECK(grad(sum(g), {x}, {.allow_unused = true})[x].to_vector<double>() == Numbers{0, 0});
 }
 TEST_CASE("C11 the norm of 10^7 f32 ones") {
   const Tensor x = make_empty({10000000}, kF32);

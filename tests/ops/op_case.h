@@ -18,6 +18,8 @@
 
 namespace waymark::test {
 
+using List = std::vector<i64>;
+
 // One argument of a case: a tensor to sample, or a fixed value.
 struct CaseArg {
   std::string name;

@@ -39,35 +39,28 @@ OP_CASES(pooling_cases) {
 
 namespace {
 
-template <class F> void check(F f, std::initializer_list<double> at, const std::vector<double>& value, const std::vector<double>& gradient) {
-  Tensor x = leaf({static_cast<i64>(at.size())}, at);
-  const Tensor y = f(x);
-  check_values(y, value);
-  y.sum().backward();
-  check_values(x.grad(), gradient);
-}
 
 }  // namespace
 
 TEST_CASE("V51 averages of windows, zeros of the padding counted; adaptive windows overlap") {
-  check([](const Tensor& x) { return avg_pool1d(x, 2, 1, 1); }, {1, 2, 3}, {.5, 1.5, 2.5, 1.5}, {1, 1, 1});
-  check([](const Tensor& x) { return adaptive_avg_pool1d(x, 2); }, {1, 2, 3}, {1.5, 2.5}, {.5, 1, .5});
-  check([](const Tensor& x) { return avg_pool1d(x, 2, 2, 1, false, false); }, {1, 2, 3}, {1, 2.5}, {1, .5, .5});
-  check([](const Tensor& x) { return avg_pool1d(x, 2, 2, 0, true); }, {1, 2, 5}, {1.5, 5}, {.5, .5, 1});
+  check_values_of([](const Tensor& x) { return avg_pool1d(x, 2, 1, 1); }, {1, 2, 3}, {.5, 1.5, 2.5, 1.5}, {1, 1, 1});
+  check_values_of([](const Tensor& x) { return adaptive_avg_pool1d(x, 2); }, {1, 2, 3}, {1.5, 2.5}, {.5, 1, .5});
+  check_values_of([](const Tensor& x) { return avg_pool1d(x, 2, 2, 1, false, false); }, {1, 2, 3}, {1, 2.5}, {1, .5, .5});
+  check_values_of([](const Tensor& x) { return avg_pool1d(x, 2, 2, 0, true); }, {1, 2, 5}, {1.5, 5}, {.5, .5, 1});
 }
 
 TEST_CASE("V52 interpolation: cell centres, aligned corners, nearest") {
-  check([](const Tensor& x) { return interpolate(x, 4, "linear"); }, {1, 3}, {1, 1.5, 2.5, 3}, {2, 2});
+  check_values_of([](const Tensor& x) { return interpolate(x, 4, "linear"); }, {1, 3}, {1, 1.5, 2.5, 3}, {2, 2});
   check_values(interpolate(make<double>({2}, {1, 3}), 3, "linear", true), {1, 2, 3});
   check_values(interpolate(make<double>({3}, {1, 2, 3}), 5), {1, 1, 2, 2, 3});
 }
 
 TEST_CASE("C51 max_pool1d: ties go to the first, overlapping windows accumulate") {
-  check([](const Tensor& x) { return max_pool1d(x, 2, 1); }, {1, 1, 0}, {1, 1}, {1, 1, 0});
-  check([](const Tensor& x) { return max_pool1d(x, 2); }, {1, 3, 2, 2}, {3, 2}, {0, 1, 1, 0});
-  check([](const Tensor& x) { return max_pool1d(x, 2, 1); }, {1, 3, 2}, {3, 3}, {0, 2, 0});
-  check([](const Tensor& x) { return max_pool1d(x, 3, 1, 1); }, {1, 5, 2, 4}, {5, 5, 5, 4}, {0, 3, 0, 1});
-  check([](const Tensor& x) { return max_pool1d(x, 3, 2); }, {1, kNan, kNan, 4, 5}, {kNan, kNan}, {0, 1, 1, 0, 0});
+  check_values_of([](const Tensor& x) { return max_pool1d(x, 2, 1); }, {1, 1, 0}, {1, 1}, {1, 1, 0});
+  check_values_of([](const Tensor& x) { return max_pool1d(x, 2); }, {1, 3, 2, 2}, {3, 2}, {0, 1, 1, 0});
+  check_values_of([](const Tensor& x) { return max_pool1d(x, 2, 1); }, {1, 3, 2}, {3, 3}, {0, 2, 0});
+  check_values_of([](const Tensor& x) { return max_pool1d(x, 3, 1, 1); }, {1, 5, 2, 4}, {5, 5, 5, 4}, {0, 3, 0, 1});
+  check_values_of([](const Tensor& x) { return max_pool1d(x, 3, 2); }, {1, kNan, kNan, 4, 5}, {kNan, kNan}, {0, 1, 1, 0, 0});
 }
 
 TEST_CASE("C52 interpolate twice in one loss accumulates") {

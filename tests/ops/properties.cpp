@@ -12,6 +12,7 @@
 #include "core/ops/registry.h"
 #include "core/tensor/allocator.h"
 #include "tests/ops/instance.h"
+#include "tests/ops/values.h"
 #include "tests/tensors.h"
 
 namespace waymark::test {
@@ -47,33 +48,6 @@ std::vector<Tensor> leaves_of(const Instance& x) {
   return out;
 }
 
-// Same bits of all tensors; empty if so.
-std::string difference_of(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  if (a.size() != b.size()) return fmt::format("{} tensors and {}", a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].defined() != b[i].defined()) return fmt::format("output {} is undefined on one side", i);
-    if (!a[i].defined()) continue;
-    const std::string text = difference(a[i].detach(), b[i].detach());
-    if (!text.empty()) return fmt::format("output {}: {}", i, text);
-  }
-  return "";
-}
-// Relative to the largest finite entry.
-double distance(const Tensor& a, const Tensor& b) {
-  if (a.defined() != b.defined()) return 1e300;
-  if (!a.defined()) return 0;
-  if (!(a.shape() == b.shape()) || a.dtype() != b.dtype()) return 1e300;
-  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
-  double scale = 1e-30, worst = 0;
-  for (const double v : y)
-    if (std::isfinite(v)) scale = std::max(scale, std::abs(v));
-  for (size_t i = 0; i < x.size(); ++i) {
-    if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
-    const double d = std::abs(x[i] - y[i]) / scale;
-    worst = std::max(worst, std::isfinite(d) ? d : 1e300);
-  }
-  return worst;
-}
 double distance_of(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   double worst = a.size() == b.size() ? 0 : 1e300;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) worst = std::max(worst, distance(a[i], b[i]));

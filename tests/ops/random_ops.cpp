@@ -12,8 +12,6 @@
 
 namespace waymark::test {
 
-using List = std::vector<i64>;
-
 OP_CASES(random_cases) {
   const char* drawn = "each call draws new numbers";
   for (const char* op : {"rand", "randn", "gumbel"}) {

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
+
 #include "core/autograd/state.h"
 #include "tests/ops/expect.h"
 
@@ -43,6 +45,16 @@ void row_of_two(const NestedList& a, const NestedList& b, F f, const Numbers& va
   });
 }
 
+// One input, once, by the gradient of Σ weights ⊙ f(x).
+template <class F>
+void check_rule(const NestedList& x, F f, const Numbers& value, const Numbers& gradient, const Numbers& weights = {}) {
+  const Tensor t = leaf(x);
+  const Tensor y = f(t);
+  CHECK(mismatch(y, value) == "");
+  backward_of(y, weights);
+  CHECK(mismatch(t.grad(), gradient) == "");
+}
+
 // The derivative of the sum of the first derivatives.
 template <class F> Tensor second_of(const NestedList& x, F f) {
   const Tensor t = leaf(x);
@@ -52,6 +64,7 @@ template <class F> Tensor second_of(const NestedList& x, F f) {
   return map.contains(t) ? map[t] : zeros(t.shape(), kF64);
 }
 
+using One = std::function<Tensor(const Tensor&)>;
 #define F1(NAME) [](const Tensor& arg_) { return NAME(arg_); }
 #define F2(NAME) [](const Tensor& left_, const Tensor& right_) { return NAME(left_, right_); }
 

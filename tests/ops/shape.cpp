@@ -3,8 +3,6 @@
 
 namespace waymark::test {
 
-using List = std::vector<i64>;
-
 OP_CASES(shape_cases) {
   op_case("view", {input({3, 4}).as_is(), arg("shape", List{2, -1})});
   bad_input("view", "view: [2, 3] (6 elements) cannot become [4] (4 elements)", {input({2, 3}), arg("shape", List{4})});

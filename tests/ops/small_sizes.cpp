@@ -4,8 +4,6 @@
 namespace waymark::test {
 namespace {
 
-using List = std::vector<i64>;
-
 CaseArg within(CaseArg a, double low, double high) { return std::move(a).range(low, high); }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "core/ops/convert.h"
 #include "core/ops/registry.h"
 #include "tests/ops/instance.h"
+#include "tests/ops/values.h"
 
 namespace waymark::test {
 namespace {
@@ -46,22 +47,6 @@ Results results(const Instance& x, const std::vector<Tensor>& leaves) {
   return r;
 }
 
-// Largest difference, relative to the tensor's largest entry; NaN and infinities must agree.
-double distance(const Tensor& a, const Tensor& b) {
-  if (a.defined() != b.defined() || (a.defined() && a.shape() != b.shape())) return 1e300;
-  if (!a.defined()) return 0;
-  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
-  double scale = 1e-30, worst = 0;
-  for (const double v : y)
-    if (std::isfinite(v)) scale = std::max(scale, std::abs(v));
-  for (size_t i = 0; i < x.size(); ++i) {
-    if (std::isnan(x[i]) && std::isnan(y[i])) continue;
-    if (x[i] == y[i]) continue;
-    const double d = std::abs(x[i] - y[i]) / scale;
-    worst = std::max(worst, std::isfinite(d) ? d : 1e300);
-  }
-  return worst;
-}
 
 }  // namespace
 

@@ -10,7 +10,7 @@ namespace {
 constexpr OpInfo kCopy{
     .name = "copy", .doc = "", .schema = "copy(Tensor input) -> Tensor", .formula = "y = x", .rule = "dx = dy"};
 
-Tensor leaf() {
+Tensor f32_leaf() {
   const Tensor t = make_empty({2}, kF32);
   t.data<float>()[0] = 1, t.data<float>()[1] = 2;
   ensure_meta(t).requires_grad = true;
@@ -25,7 +25,7 @@ Tensor copy(Arg x) {
 }  // namespace
 
 TEST_CASE("a leaf prints requires_grad, a result the op and number of its node") {
-  const Tensor x = leaf();
+  const Tensor x = f32_leaf();
   CHECK(x.to_string() == "tensor([1., 2.], requires_grad=True)");
   const Tensor y = copy(x);
   const std::string node = meta_of(y)->history.node->label();
@@ -39,7 +39,7 @@ TEST_CASE("a leaf prints requires_grad, a result the op and number of its node")
 }
 
 TEST_CASE("printing a view of a changed base says so and leaves the history alone") {
-  const Tensor x = leaf(), base = make_empty({2}, kF32);
+  const Tensor x = f32_leaf(), base = make_empty({2}, kF32);
   std::fill_n(base.data<float>(), 2, 3.0f);
   Tensor view = alias(base);
   remember_base(view, base);

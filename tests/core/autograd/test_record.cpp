@@ -11,7 +11,7 @@
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
-#include "tests/error_text.h"
+#include "tests/ops/expect.h"
 #include "tests/tensors.h"
 
 namespace waymark::test {
@@ -34,8 +34,6 @@ Tensor soft_threshold(Arg x, double t) {
     return [x = s.input(0), t](Tensor g, const Need&) -> Grads { return {where(abs(*x) > t, g, 0)}; };
   }, [&](Attrs& a) { a("t", t); });
 }
-
-Tensor leaf(std::initializer_list<double> v) { return make<double>({static_cast<i64>(v.size())}, v).requires_grad_(); }
 
 // y = 2x with a rule that returns whatever `gradient` makes of g.
 constexpr OpInfo kOdd{.name = "odd", .doc = "twice", .schema = "odd(Tensor input) -> Tensor", .formula = "y = 2x", .rule = "dx = 2g"};

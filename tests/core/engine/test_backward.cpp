@@ -9,34 +9,13 @@
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
+#include "tests/ops/expect.h"
 #include "tests/tensors.h"
 
-using namespace waymark;
-
-namespace {
-
-Tensor vec(std::initializer_list<double> v, bool grad = true) {
-  Tensor t = make_empty({static_cast<i64>(v.size())}, kF64);
-  std::copy(v.begin(), v.end(), t.data<double>());
-  if (grad) t.requires_grad_();
-  return t;
-}
-std::vector<double> values(const Tensor& t) { return t.to_vector<double>(); }
-using V = std::vector<double>;
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-}  // namespace
+namespace waymark::test {
 
 TEST_CASE("gradients of a small expression") {
-  Tensor x = vec({1, 2, 3}), y = vec({4, 5, 6});
+  Tensor x = leaf({1, 2, 3}), y = leaf({4, 5, 6});
   Tensor loss = (x * y + x / y).sum();
   loss.backward();
   CHECK(values(x.grad())[0] == doctest::Approx(4 + 0.25));
@@ -44,14 +23,14 @@ TEST_CASE("gradients of a small expression") {
 }
 
 TEST_CASE("broadcasting is undone at the edge") {
-  Tensor a = vec({1, 2, 3}), b = vec({10});
+  Tensor a = leaf({1, 2, 3}), b = leaf({10});
   (a.view({3, 1}) * b).sum().backward();
   CHECK(a.grad().shape() == Shape{3});
-  CHECK(values(b.grad()) == V{6});
+  CHECK(values(b.grad()) == Numbers{6});
 }
 
 TEST_CASE("C55 each node runs once, whatever the number of paths") {
-  Tensor x = vec({1});
+  Tensor x = leaf({1});
   Tensor y = x;
   for (int i = 0; i < 60; ++i) y = y + y;
   BackwardRun run(y);
@@ -61,38 +40,38 @@ TEST_CASE("C55 each node runs once, whatever the number of paths") {
 }
 
 TEST_CASE("C62 a leaf's gradient accumulates, and earlier handles see it; clearing makes it undefined") {
-  Tensor x = vec({1, 1});
+  Tensor x = leaf({1, 1});
   (x * 2).sum().backward();
   const Tensor handle = x.grad();
   (x * 3).sum().backward();
-  CHECK(values(handle) == V{5, 5});
+  CHECK(values(handle) == Numbers{5, 5});
   x.set_grad({});
   CHECK(!x.grad().defined());  // undefined, not zero
-  CHECK(values(handle) == V{5, 5});
+  CHECK(values(handle) == Numbers{5, 5});
   (x * 7).sum().backward();
-  CHECK(values(x.grad()) == V{7, 7});
+  CHECK(values(x.grad()) == Numbers{7, 7});
 }
 
 TEST_CASE("only finish() commits") {
-  Tensor x = vec({2});
+  Tensor x = leaf({2});
   BackwardRun run((x * x).sum());
   while (run.step()) {}
   CHECK(!x.grad().defined());
-  CHECK(values(run.grads()[x]) == V{4});
+  CHECK(values(run.grads()[x]) == Numbers{4});
   run.finish();
-  CHECK(values(x.grad()) == V{4});
+  CHECK(values(x.grad()) == Numbers{4});
 }
 
 TEST_CASE("a seed never shares memory with .grad, and is not changed") {
-  Tensor x = vec({1, 2}), seed = vec({3, 4}, false);
+  Tensor x = leaf({1, 2}), seed = f64({3, 4});
   (x + 0).backward(seed);
   CHECK(overlap_of(x.grad(), seed) == Overlap::none);
   x.grad().zero_();
-  CHECK(values(seed) == V{3, 4});
+  CHECK(values(seed) == Numbers{3, 4});
 }
 
 TEST_CASE("a saved value that was changed in place: the whole message, with both ops, both versions, what to do") {
-  Tensor x = vec({1, 2, 3});
+  Tensor x = leaf({1, 2, 3});
   int first = 0, second = 0, third = 0;
   Tensor y, z;
   {
@@ -122,58 +101,58 @@ TEST_CASE("a saved value that was changed in place: the whole message, with both
 }
 
 TEST_CASE("a second backward needs retain_graph, unless nothing was saved") {
-  Tensor x = vec({3});
+  Tensor x = leaf({3});
   Tensor linear = (x + 1).sum();
   linear.backward();
   linear.backward();
-  CHECK(values(x.grad()) == V{2});
+  CHECK(values(x.grad()) == Numbers{2});
   const int line = __LINE__ + 1;
   Tensor square = (x * x).sum();
   square.backward();
-  const std::string text = error_of([&] { square.backward(); });
+  const std::string text = error_text([&] { square.backward(); });
   CHECK(text == fmt::format("mul #{} (test_backward.cpp:{}): its saved values were freed by the first backward; pass retain_graph = true there",
                             Node::made() - 1, line));
 }
 
 TEST_CASE("C58 a root that is not one element needs a seed of its shape and dtype") {
-  Tensor m = vec({1, 2});
-  CHECK(error_of([&] { (m * 2).backward(); }) ==
+  Tensor m = leaf({1, 2});
+  CHECK(error_text([&] { (m * 2).backward(); }) ==
         "backward: the root has shape [2]; pass a seed of that shape or reduce it, for example mean()");
-  CHECK(error_of([&] { (m * 2).backward(vec({1}, false)); }) == "backward: the seed is [1] f64, the root [2] f64; they must agree");
-  CHECK(error_of([&] { (m * 2).backward(vec({1, 1}, false).to(kF32)); }) == "backward: the seed is [2] f32, the root [2] f64; they must agree");
-  CHECK(error_of([&] { BackwardRun({(m * 2).sum(), m * 2}); }).starts_with("backward: the root has shape [2];"));
-  CHECK(error_of([&] { BackwardRun({m.sum()}, {.seeds = {Tensor(), Tensor()}}); }) == "backward: 2 seeds for 1 roots");
+  CHECK(error_text([&] { (m * 2).backward(f64({1})); }) == "backward: the seed is [1] f64, the root [2] f64; they must agree");
+  CHECK(error_text([&] { (m * 2).backward(f64({1, 1}).to(kF32)); }) == "backward: the seed is [2] f32, the root [2] f64; they must agree");
+  CHECK(error_text([&] { BackwardRun({(m * 2).sum(), m * 2}); }).starts_with("backward: the root has shape [2];"));
+  CHECK(error_text([&] { BackwardRun({m.sum()}, {.seeds = {Tensor(), Tensor()}}); }) == "backward: 2 seeds for 1 roots");
   CHECK(!m.grad().defined());
-  (m * 2).backward(vec({1, 3}, false));
-  CHECK(values(m.grad()) == V{2, 6});
+  (m * 2).backward(f64({1, 3}));
+  CHECK(values(m.grad()) == Numbers{2, 6});
 }
 
 TEST_CASE("errors of backward and grad") {
-  Tensor m = vec({1, 2});
-  CHECK(error_of([&] { (m.detach() * 2).sum().backward(); }).rfind("backward: the root does not require grad: its history ends at detach (test_backward.cpp:", 0) == 0);
-  CHECK(error_of([&] { vec({1}, false).backward(); }) == "backward: the root does not require grad: no input of its ops does");
-  Tensor other = vec({1});
+  Tensor m = leaf({1, 2});
+  CHECK(error_text([&] { (m.detach() * 2).sum().backward(); }).rfind("backward: the root does not require grad: its history ends at detach (test_backward.cpp:", 0) == 0);
+  CHECK(error_text([&] { f64({1}).backward(); }) == "backward: the root does not require grad: no input of its ops does");
+  Tensor other = leaf({1});
   set_name(other, "position.table");
-  CHECK(error_of([&] { grad((m * 2).sum(), {m, other}); }) ==
+  CHECK(error_text([&] { grad((m * 2).sum(), {m, other}); }) ==
         "grad: input 1 (\"position.table\", [1]) was not used to compute the root; pass allow_unused = true if that is intended");
   CHECK(grad((m * 2).sum(), {m, other}, {.allow_unused = true}).size() == 1);
   Tensor inner = m * 2;
-  CHECK(error_of([&] { inner.grad(); }).rfind("grad(): this is the output of mul #", 0) == 0);
+  CHECK(error_text([&] { inner.grad(); }).rfind("grad(): this is the output of mul #", 0) == 0);
 }
 
 TEST_CASE("grad of an inner tensor, and of the gradient") {
-  Tensor x = vec({3});
+  Tensor x = leaf({3});
   Tensor y = x * x;
   Tensor z = (y * y).sum();
-  CHECK(values(grad(z, {y}, {.retain_graph = true})[y]) == V{18});
+  CHECK(values(grad(z, {y}, {.retain_graph = true})[y]) == Numbers{18});
   const Tensor g = grad(z, {x}, {.create_graph = true})[x];
-  CHECK(values(g) == V{108});
-  CHECK(values(grad(g.sum(), {x})[x]) == V{108});  // 12 x²
+  CHECK(values(g) == Numbers{108});
+  CHECK(values(grad(g.sum(), {x})[x]) == Numbers{108});  // 12 x²
   CHECK(!x.grad().defined());
 }
 
 TEST_CASE("gradcheck accepts right rules and finds a wrong one") {
-  Tensor x = vec({0.5, -1.25, 2}), y = vec({1.5, 2, -0.75});
+  Tensor x = leaf({0.5, -1.25, 2}), y = leaf({1.5, 2, -0.75});
   const TensorFunction right = [](const std::vector<Tensor>& v) { return std::vector<Tensor>{v[0] * v[1] / (v[1] * v[1] + 1)}; };
   CHECK(gradcheck(right, {x, y}).message == "");
   CHECK(gradgradcheck(right, {x, y}).message == "");
@@ -190,11 +169,11 @@ TEST_CASE("gradcheck accepts right rules and finds a wrong one") {
 }
 
 TEST_CASE("an error in the commit changes no .grad") {
-  Tensor x = vec({1, 2}), y = vec({3, 4}), seed = vec({1, 1}, false);
+  Tensor x = leaf({1, 2}), y = leaf({3, 4}), seed = f64({1, 1});
   BackwardRun run(x + y, {.seeds = {seed}});  // both leaves borrow the seed: the commit copies it twice
   while (run.step()) {}
   testing::fail_after(1);
-  const std::string text = error_of([&] { run.finish(); });
+  const std::string text = error_text([&] { run.finish(); });
   testing::fail_after(-1);
   CHECK(text.find("failing allocator") != std::string::npos);
   CHECK(!x.grad().defined());
@@ -202,59 +181,59 @@ TEST_CASE("an error in the commit changes no .grad") {
 }
 
 TEST_CASE("what finish() returns: .grad itself where it was undefined, else what this run computed") {
-  Tensor x = vec({1, 2}), y = vec({3, 4});
+  Tensor x = leaf({1, 2}), y = leaf({3, 4});
   const GradMap first = (x * y).sum().backward();
   CHECK(first[x].is(x.grad()));
   CHECK(first[y].is(y.grad()));
   const GradMap second = (x * y * 2).sum().backward();
-  CHECK(values(second[x]) == V{6, 8});
-  CHECK(values(x.grad()) == V{9, 12});
+  CHECK(values(second[x]) == Numbers{6, 8});
+  CHECK(values(x.grad()) == Numbers{9, 12});
   const GradMap third = (x * y).sum().backward({.create_graph = true});
   CHECK(third[x].requires_grad());
   CHECK(!x.grad().requires_grad());
   // A .grad whose elements share memory, or that is the incoming gradient's own memory, is not written to.
-  const Tensor row = vec({1}, false), seed = vec({5, 6}, false);
+  const Tensor row = f64({1}), seed = f64({5, 6});
   x.set_grad(row.expand({2}));
   (x * 3).sum().backward();
-  CHECK(values(x.grad()) == V{4, 4});
-  CHECK(values(row) == V{1});
+  CHECK(values(x.grad()) == Numbers{4, 4});
+  CHECK(values(row) == Numbers{1});
   x.set_grad(seed);
   (x + 0).backward(seed);
-  CHECK(values(x.grad()) == V{10, 12});
-  CHECK(values(seed) == V{5, 6});
+  CHECK(values(x.grad()) == Numbers{10, 12});
+  CHECK(values(seed) == Numbers{5, 6});
 }
 
 TEST_CASE("a run that is finished does nothing more; what it showed on the way stays as it was") {
-  Tensor x = vec({2}), w = vec({3});
+  Tensor x = leaf({2}), w = leaf({3});
   const Tensor a = x * w, b = x * 2, c = x * 5;
   BackwardRun run((a + b + c).sum());
   std::vector<Tensor> shown;
   while (run.step())
     if (run.grads().contains(x)) shown.push_back(run.grads()[x]);
-  V numbers;
+  Numbers numbers;
   for (const Tensor& t : shown) numbers.push_back(t.item<double>());
-  CHECK(numbers == V{5, 7, 10});
+  CHECK(numbers == Numbers{5, 7, 10});
   run.finish();
   CHECK(!run.step());
-  CHECK(error_of([&] { run.finish(); }) == "backward: this run is finished; make a new one");
-  CHECK(values(x.grad()) == V{10});
+  CHECK(error_text([&] { run.finish(); }) == "backward: this run is finished; make a new one");
+  CHECK(values(x.grad()) == Numbers{10});
 }
 
 TEST_CASE("grad: an input at which nothing arrives is an Error, or absent") {
   static constexpr OpInfo kNothing{.name = "nothing", .doc = "its rule returns no gradient", .schema = "nothing(Tensor input) -> Tensor",
                                    .formula = "y = x", .rule = "none"};
-  Tensor x = vec({2});
+  Tensor x = leaf({2});
   const auto stop = [](const Tensor& t) {
     return record(kNothing, alias(t), {Arg(t)}, [](Saver&) { return [](Tensor, const Need&) -> Grads { return {Tensor()}; }; });
   };
-  CHECK(error_of([&] { grad(stop(x * 2).sum(), {x}); }) ==
+  CHECK(error_text([&] { grad(stop(x * 2).sum(), {x}); }) ==
         "grad: no gradient arrived at input 0 (a leaf, [1]): the rules on the way returned none; pass allow_unused = true if that is intended");
   CHECK(grad(stop(x * 2).sum(), {x}, {.allow_unused = true}).size() == 0);
-  CHECK(error_of([&] { x.set_grad(x); }) == "set_grad: a tensor cannot be its own gradient");
+  CHECK(error_text([&] { x.set_grad(x); }) == "set_grad: a tensor cannot be its own gradient");
 }
 
 TEST_CASE("stepping, cards and rewinding") {
-  Tensor x = vec({0.5, -1});
+  Tensor x = leaf({0.5, -1});
   set_name(x, "x");
   Tensor loss = (x.tanh() * x).sum();
   BackwardRun run(loss, {.rewindable = true});
@@ -267,7 +246,7 @@ TEST_CASE("stepping, cards and rewinding") {
   CHECK(card.outgoing.at(0).to == "x");
   CHECK(card.outgoing.at(0).arrived == 2);
   CHECK(card.to_string().find("dx = g·(1 − y²)") != std::string::npos);
-  const V before = values(run.grads()[x]);
+  const Numbers before = values(run.grads()[x]);
   run.rewind(1);
   CHECK(run.index() == 1);
   while (run.step()) {}
@@ -275,3 +254,5 @@ TEST_CASE("stepping, cards and rewinding") {
   run.finish();
   CHECK(values(x.grad()) == before);
 }
+
+}  // namespace waymark::test

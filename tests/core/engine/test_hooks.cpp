@@ -10,22 +10,14 @@
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
-#include "tests/error_text.h"
+#include "tests/ops/expect.h"
 #include "tests/tensors.h"
 
 namespace waymark::test {
-namespace {
-
-using V = std::vector<double>;
-Tensor leaf(std::initializer_list<double> v) { return make<double>({static_cast<i64>(v.size())}, v).requires_grad_(); }
-V values(const Tensor& t) { return t.to_vector<double>(); }
-
-}  // namespace
-
 TEST_CASE("C42 hooks run in order, see what the one before returned, and change the flow") {
   const Tensor x = leaf({2});
   const Tensor y = x * x;
-  V log;
+  Numbers log;
   const auto note = [&](const Tensor& g) { log.push_back(g.item<double>()); return Tensor(); };
   y.register_hook(note);
   y.register_hook([](const Tensor& g) { return g * 10; });
@@ -34,9 +26,9 @@ TEST_CASE("C42 hooks run in order, see what the one before returned, and change 
   x.register_hook(note);
   x.register_hook([](const Tensor& g) { return g * 2; });
   y.sum().backward();
-  CHECK(log == V{1, 10, 40});
-  CHECK(values(y.grad()) == V{10});
-  CHECK(values(x.grad()) == V{80});
+  CHECK(log == Numbers{1, 10, 40});
+  CHECK(values(y.grad()) == Numbers{10});
+  CHECK(values(x.grad()) == Numbers{80});
   // .grad of a non-leaf that nobody watches.
   const Tensor z = x * x;
   CHECK(error_text([&] { z.grad(); }) ==
@@ -44,7 +36,7 @@ TEST_CASE("C42 hooks run in order, see what the one before returned, and change 
   z.watch("z");
   CHECK(!z.grad().defined());
   z.sum().backward();
-  CHECK(values(z.grad()) == V{1});
+  CHECK(values(z.grad()) == Numbers{1});
   // A leaf before backward: undefined, not zero.
   CHECK(!leaf({1}).grad().defined());
 }
@@ -127,8 +119,8 @@ TEST_CASE("post-accumulate hooks: after all leaves are committed, in the order o
   CHECK(seen == "a 3 true;b 5 true;");
   seen = "a long text so that the hook throws";
   CHECK(has(error_text([&] { (a * 3 + b * 5).sum().backward(); }), "mine: late"));
-  CHECK(values(a.grad()) == V{6});   // the commit stands
-  CHECK(values(b.grad()) == V{10});
+  CHECK(values(a.grad()) == Numbers{6});   // the commit stands
+  CHECK(values(b.grad()) == Numbers{10});
   CHECK(error_text([&] { (a * 1).register_post_accumulate_grad_hook([](const Tensor&) {}); }).ends_with("not a leaf"));
 }
 
@@ -142,16 +134,16 @@ TEST_CASE("kept gradients are private, and follow a tensor that is changed in pl
   CHECK(overlap_of(y.grad(), z.grad()) == Overlap::none);
   CHECK(overlap_of(y.grad(), x.grad()) == Overlap::none);
   y.grad().zero_();
-  CHECK(values(z.grad()) == V{1, 10});
-  CHECK(values(x.grad()) == V{1, 10});
+  CHECK(values(z.grad()) == Numbers{1, 10});
+  CHECK(values(x.grad()) == Numbers{1, 10});
   // Retained, then changed in place: the gradient of the value that the tensor has now.
   const Tensor u = leaf({1, 1});
   const Tensor v = u * 2;
   v.watch("v");
   v.mul_(5);
   (v * make<double>({2}, {1, 3})).sum().backward();
-  CHECK(values(v.grad()) == V{1, 3});
-  CHECK(values(u.grad()) == V{10, 30});
+  CHECK(values(v.grad()) == Numbers{1, 3});
+  CHECK(values(u.grad()) == Numbers{10, 30});
 }
 
 TEST_CASE("C25 a hook that edits in place changes one edge only, also when the backward is recorded") {
@@ -162,9 +154,9 @@ TEST_CASE("C25 a hook that edits in place changes one edge only, also when the b
     const Tensor a = x * 1, b = y * 1;
     a.register_hook([](const Tensor& g) { g.mul_(2); return Tensor(); });
     (a + b).backward(RunOptions{.seeds = {seed}, .create_graph = create_graph});
-    CHECK(values(x.grad()) == V{14, 14});
-    CHECK(values(y.grad()) == V{1, 1});
-    CHECK(values(seed) == V{1, 1});
+    CHECK(values(x.grad()) == Numbers{14, 14});
+    CHECK(values(y.grad()) == Numbers{1, 1});
+    CHECK(values(seed) == Numbers{1, 1});
   }
 }
 
@@ -202,8 +194,8 @@ TEST_CASE("a hook may run a backward of its own") {
     return g * w.grad();
   });
   y.sum().backward();
-  CHECK(values(w.grad()) == V{10});
-  CHECK(values(x.grad()) == V{60});
+  CHECK(values(w.grad()) == Numbers{10});
+  CHECK(values(x.grad()) == Numbers{60});
 }
 
 }  // namespace waymark::test

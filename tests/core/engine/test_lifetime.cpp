@@ -13,7 +13,7 @@
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
-#include "tests/error_text.h"
+#include "tests/ops/expect.h"
 #include "tests/small_stack.h"
 #include "tests/tensors.h"
 #include "tests/test_level.h"
@@ -21,7 +21,6 @@
 namespace waymark::test {
 namespace {
 
-Tensor leaf(std::initializer_list<double> v) { return make<double>({static_cast<i64>(v.size())}, v).requires_grad_(); }
 int chain_length() { return by_level(20000, 200000, 200000); }
 
 // Nodes, storages and tensors are as many after f as before.

@@ -15,14 +15,13 @@
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "core/random/generator.h"
-#include "tests/error_text.h"
+#include "tests/ops/expect.h"
 #include "tests/tensors.h"
 #include "tests/test_level.h"
 
 namespace waymark::test {
 namespace {
 
-Tensor leaf(std::initializer_list<double> v) { return make<double>({static_cast<i64>(v.size())}, v).requires_grad_(); }
 
 void on_threads(int n, const std::function<void(int)>& f) {
   std::vector<std::thread> threads;

@@ -8,6 +8,13 @@
 
 namespace waymark::test {
 
+inline Tensor leaf(const Shape& shape, std::initializer_list<double> values, const char* name = "x") {
+  Tensor t = make<double>(shape, values);
+  t.requires_grad_();
+  set_name(t, name);
+  return t;
+}
+
 struct SmallModel {
   RandomScope random{7};
   models::LanguageModel model;

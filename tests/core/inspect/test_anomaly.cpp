@@ -15,6 +15,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "core/ops/softmax.h"
+#include "tests/core/inspect/small_model.h"
 #include "tests/error_text.h"
 #include "tests/tensors.h"
 
@@ -25,18 +26,11 @@ using inspect::AnomalyReport;
 using inspect::OnFind;
 using test::error_text;
 using test::has;
+using test::kInf;
+using test::leaf;
 using test::make;
 
 namespace {
-
-const double kInf = INFINITY;
-
-Tensor leaf(const Shape& shape, std::initializer_list<double> values, const char* name = "x") {
-  Tensor t = make<double>(shape, values);
-  t.requires_grad_();
-  set_name(t, name);
-  return t;
-}
 
 // The report of backward on f(), which must raise.
 template <class F> AnomalyReport report_of(F f) {

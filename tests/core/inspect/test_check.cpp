@@ -24,16 +24,10 @@
 using namespace waymark;
 using inspect::check_node;
 using test::has;
+using test::leaf;
 using test::make;
 
 namespace {
-
-Tensor leaf(const Shape& shape, std::initializer_list<double> values) {
-  Tensor t = make<double>(shape, values);
-  t.requires_grad_();
-  set_name(t, "x");
-  return t;
-}
 
 // The check of the first node of this op in f(x).
 template <class F> NodeCheck check_of(const Tensor& x, const char* op, F f) {

@@ -19,19 +19,9 @@ using namespace waymark;
 using test::difference;
 using test::error_text;
 using test::has;
+using test::leaf;
 using test::make;
 using V = std::vector<double>;
-
-namespace {
-
-Tensor leaf(const Shape& shape, std::initializer_list<double> values, const char* name) {
-  Tensor t = make<double>(shape, values);
-  t.requires_grad_();
-  set_name(t, name);
-  return t;
-}
-
-}  // namespace
 
 TEST_CASE("recorder: what a forward event says") {
   const Tensor x = leaf({2, 3}, {1, -2, 3, 0, 5, -6}, "x");

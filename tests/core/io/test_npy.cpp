@@ -18,8 +18,6 @@ using namespace waymark::test;
 
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
-
 Tensor read(std::string_view descr, bool fortran, std::string_view shape, std::string_view data) {
   const std::string text = fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}\n", descr,
                                        fortran ? "True" : "False", shape);
@@ -31,7 +29,7 @@ Tensor read(std::string_view descr, bool fortran, std::string_view shape, std::s
 TEST_CASE("npy: what is written is read, bit for bit, whatever the layout") {
   TemporaryFolder folder;
   const Tensor matrix = make<float>({2, 3}, {1, 2, 3, 4, 5, 6});
-  for (const Tensor& t : {make<float>({4}, {1.5, -0.0, kNaN, kInf}), make<double>({2, 1}, {1e300, -5e-324}),
+  for (const Tensor& t : {make<float>({4}, {1.5, -0.0, kNan, kInf}), make<double>({2, 1}, {1e300, -5e-324}),
                           make<i64>({3}, {INT64_MIN, -1, INT64_MAX}), make<bool>({2, 2}, {true, false, false, true}),
                           make<float>({}, {3}), make<i64>({2, 0}, {}), alias(matrix, {3, 2}, {1, 3}, 0),
                           alias(matrix, {6}, {-1}, 5), alias(matrix, {2, 2}, {0, 1}, 1)}) {

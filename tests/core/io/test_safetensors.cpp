@@ -16,8 +16,6 @@ using namespace waymark::test;
 
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
-
 std::string bytes_of(std::initializer_list<int> values) {
   std::string out;
   for (const int v : values) out += static_cast<char>(v);
@@ -38,7 +36,7 @@ TEST_CASE("safetensors: what is written is read, bit for bit, whatever the layou
   const auto path = folder / "t.safetensors";
   const Tensor matrix = make<float>({2, 3}, {1, 2, 3, 4, 5, 6});
   const NamedTensors tensors = {
-      {"f32", make<float>({5}, {1.5, -0.0, kNaN, kInf, 1e-40})},
+      {"f32", make<float>({5}, {1.5, -0.0, kNan, kInf, 1e-40})},
       {"f64", make<double>({2, 1}, {1e300, -5e-324})},
       {"i64", make<i64>({3}, {INT64_MIN, -1, INT64_MAX})},
       {"b8", make<bool>({2, 2}, {true, false, false, true})},
@@ -142,7 +140,7 @@ TEST_CASE("safetensors: every dtype of a file and the tensor it becomes") {
 TEST_CASE("safetensors: f16 and bf16 on request") {
   TemporaryFolder folder;
   const NamedTensors tensors = {{"f", make<float>({3}, {65519, 65520, -1e-8})},
-                                {"d", make<double>({2}, {1 + 0x1p-11 + 0x1p-40, kNaN})},
+                                {"d", make<double>({2}, {1 + 0x1p-11 + 0x1p-40, kNan})},
                                 {"i", make<i64>({1}, {7})},
                                 {"b", make<bool>({1}, {true})}};
   save_safetensors(folder / "t", tensors, {}, {.floats = FileDType::F16});

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <bit>
+#include <limits>
 #include <vector>
 
 #include "core/parallel/parallel.h"
 
 namespace waymark::test {
+
+inline constexpr float kInf32 = std::numeric_limits<float>::infinity();
+inline constexpr float kNan32 = std::numeric_limits<float>::quiet_NaN();
 
 // Numbers in [-1, 1), different at every place.
 template <class T> std::vector<T> numbers(i64 n, u64 seed) {

@@ -13,13 +13,13 @@ using test::numbers;
 
 namespace {
 
-struct Reference {  // one row, in double
+struct NormRow {  // one row, in double
   double mean = 0, inverse = 0;
   std::vector<double> xhat, dx;
 };
 // centred: layer norm, else root mean square.
-Reference reference(const float* x, const float* w, const float* g, double eps, i64 n, bool centred) {
-  Reference r;
+NormRow norm_row(const float* x, const float* w, const float* g, double eps, i64 n, bool centred) {
+  NormRow r;
   const double count = static_cast<double>(n);
   for (i64 i = 0; i < n && centred; ++i) r.mean += static_cast<double>(x[i]) / count;
   double variance = 0;
@@ -76,7 +76,7 @@ TEST_CASE("layer_norm and rms_norm with their derivatives against f64") {
         std::vector<double> want_dw(static_cast<size_t>(n)), want_db(static_cast<size_t>(n));
         double worst = 0, worst_dx = 0, worst_dw = 0, worst_db = 0, scale_dx = 1;
         for (i64 r = 0; r < rows; ++r) {
-          const Reference want = reference(x.data() + r * n, w, g.data() + r * n, static_cast<double>(eps), n, centred);
+          const NormRow want = norm_row(x.data() + r * n, w, g.data() + r * n, static_cast<double>(eps), n, centred);
           if (n > 1) scale_dx = std::max(scale_dx, want.inverse);
           for (i64 i = 0; i < n; ++i) {
             const auto at = static_cast<size_t>(r * n + i), k = static_cast<size_t>(i);
@@ -105,7 +105,7 @@ TEST_CASE("C10_layer_norm_row_of_mean_1e4") {
   layer_norm<float>(x.data(), nullptr, nullptr, 1e-5f, y.data(), nullptr, 1, 16);
   CHECK(std::fabs(static_cast<double>(y[0]) + 1.33133) < 1e-5);
   const std::vector<float> one(16, 1.0f);
-  const Reference want = reference(x.data(), nullptr, one.data(), 1e-5, 16, true);
+  const NormRow want = norm_row(x.data(), nullptr, one.data(), 1e-5, 16, true);
   for (size_t i = 0; i < 16; ++i) CHECK(std::fabs(static_cast<double>(y[i]) - want.xhat[i]) < 1e-6);
 
   // rows [1e4, N(0, 1) x 1023]
@@ -114,7 +114,7 @@ TEST_CASE("C10_layer_norm_row_of_mean_1e4") {
   z[0] = 1e4f;
   layer_norm<float>(z.data(), nullptr, nullptr, 1e-5f, out.data(), nullptr, 1, 1024);
   const std::vector<float> ones(1024, 1.0f);
-  const Reference large = reference(z.data(), nullptr, ones.data(), 1e-5, 1024, true);
+  const NormRow large = norm_row(z.data(), nullptr, ones.data(), 1e-5, 1024, true);
   for (size_t i = 0; i < 1024; ++i) CHECK(std::fabs(static_cast<double>(out[i]) - large.xhat[i]) < 1e-5);
 }
 

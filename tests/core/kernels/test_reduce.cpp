@@ -12,11 +12,10 @@
 
 using namespace waymark;
 using namespace waymark::kernels;
+using test::kNan32;
 using test::numbers;
 
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct Extents {
   i64 outer, n, inner;
@@ -35,7 +34,7 @@ TEST_CASE("sum_axis: within 2 (16 + log2 n) u of f64, all layouts") {
     const std::vector<float> x = numbers<float>(e.outer * e.n * e.inner, 1);
     const std::vector<double> xd(x.begin(), x.end());
     const auto size = static_cast<size_t>(e.outer * e.inner);
-    std::vector<float> y(size, kNan);
+    std::vector<float> y(size, kNan32);
     std::vector<double> yd(size), squares(size);
     std::vector<i64> count(size);
     sum_axis(x.data(), e.outer, e.n, e.inner, y.data());
@@ -135,7 +134,7 @@ TEST_CASE("sum_axis of integers and masks; i64 wraps") {
   std::vector<i64> columns(100);
   count_nonzero_axis(mask.get(), 1, 100, 100, columns.data());
   CHECK(columns[0] == 33);
-  const std::vector<float> odd = {0.0f, -0.0f, kNan, 1e-40f, 2};
+  const std::vector<float> odd = {0.0f, -0.0f, kNan32, 1e-40f, 2};
   i64 count = 0;
   count_nonzero_axis(odd.data(), 1, 5, 1, &count);
   CHECK(count == 3);
@@ -211,7 +210,7 @@ TEST_CASE("K10_K14_extremes: first index, first NaN, rows and columns") {
       std::vector<float> x = numbers<float>(e.outer * e.n * e.inner, 7);
       for (size_t i = 0; i < x.size(); ++i) {
         if (kind == 1) x[i] = std::floor(x[i] * 2);
-        if (kind == 2 && i % 11 == 5) x[i] = kNan;
+        if (kind == 2 && i % 11 == 5) x[i] = kNan32;
       }
       const std::vector<double> xd(x.begin(), x.end());
       const auto size = static_cast<size_t>(e.outer * e.inner);

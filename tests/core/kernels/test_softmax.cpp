@@ -9,15 +9,14 @@
 
 using namespace waymark;
 using namespace waymark::kernels;
+using test::kInf32;
+using test::kNan32;
 using test::numbers;
 
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
 // Softmax of one row in double; keep may be null.
-std::vector<double> reference(const float* x, const bool* keep, double scale, i64 n) {
+std::vector<double> softmax_row(const float* x, const bool* keep, double scale, i64 n) {
   double m = -std::numeric_limits<double>::infinity(), sum = 0;
   std::vector<double> y(static_cast<size_t>(n));
   for (i64 i = 0; i < n; ++i)
@@ -54,7 +53,7 @@ TEST_CASE("softmax, log_softmax and their derivatives against f64") {
     log_softmax_backward(ly.data(), g.data(), ldx.data(), rows, n);
     double worst = 0, worst_log = 0, worst_dx = 0, worst_ldx = 0;
     for (i64 r = 0; r < rows; ++r) {
-      const std::vector<double> want = reference(x.data() + r * n, nullptr, 1, n);
+      const std::vector<double> want = softmax_row(x.data() + r * n, nullptr, 1, n);
       double dot = 0, total = 0;
       for (i64 i = 0; i < n; ++i) {
         dot += want[static_cast<size_t>(i)] * static_cast<double>(g[static_cast<size_t>(r * n + i)]);
@@ -97,20 +96,20 @@ TEST_CASE("softmax: a row has the same bits at any place and in any batch") {
 }
 
 TEST_CASE("K41_K43_softmax_infinities_and_nan") {
-  CHECK(all_nan(softmax_of<float>({-kInf, -kInf})));
-  CHECK(std::isnan(softmax_of<float>({kInf, 0})[0]));
-  CHECK(std::isnan(softmax_of<float>({kInf, 0})[1]));
-  CHECK(all_nan(softmax_of<float>({kNan, 1})));
-  CHECK(all_nan(softmax_of<float>(std::vector<float>(16, -kInf))));
-  const std::vector<float> half = softmax_of<float>({-kInf, 0, 0});
+  CHECK(all_nan(softmax_of<float>({-kInf32, -kInf32})));
+  CHECK(std::isnan(softmax_of<float>({kInf32, 0})[0]));
+  CHECK(std::isnan(softmax_of<float>({kInf32, 0})[1]));
+  CHECK(all_nan(softmax_of<float>({kNan32, 1})));
+  CHECK(all_nan(softmax_of<float>(std::vector<float>(16, -kInf32))));
+  const std::vector<float> half = softmax_of<float>({-kInf32, 0, 0});
   CHECK(half == std::vector<float>{0, 0.5f, 0.5f});
   CHECK(softmax_of<float>({3e38f, -3e38f}) == std::vector<float>{1, 0});
   CHECK(softmax_of<double>({1e300, -1e300}) == std::vector<double>{1, 0});
   std::vector<float> y(3);
-  const std::vector<float> x = {0, -kInf, 1};
+  const std::vector<float> x = {0, -kInf32, 1};
   log_softmax(x.data(), y.data(), 1, 3);
   CHECK(y[0] == doctest::Approx(-1.313262f));
-  CHECK(y[1] == -kInf);
+  CHECK(y[1] == -kInf32);
   const std::vector<float> pick = {1, 0, 0};
   std::vector<float> dx(3);
   log_softmax_backward(y.data(), pick.data(), dx.data(), 1, 3);
@@ -149,7 +148,7 @@ TEST_CASE("masked_softmax: masks shared by heads and queries, of any step, again
         const i64 start = c.axes.data() == by_query ? q * n : c.axes.data() == by_key ? b * n : b;
         const auto mask = std::make_unique<bool[]>(static_cast<size_t>(n));
         for (i64 i = 0; i < n; ++i) mask[static_cast<size_t>(i)] = keep[static_cast<size_t>(start + i * c.column)];
-        const std::vector<double> want = reference(x.data() + r * n, mask.get(), 0.7, n);
+        const std::vector<double> want = softmax_row(x.data() + r * n, mask.get(), 0.7, n);
         double dot = 0;
         for (i64 i = 0; i < n; ++i) dot += want[static_cast<size_t>(i)] * static_cast<double>(g[static_cast<size_t>(r * n + i)]);
         for (i64 i = 0; i < n; ++i) {
@@ -170,13 +169,13 @@ TEST_CASE("masked_softmax: masks shared by heads and queries, of any step, again
 }
 
 TEST_CASE("C03_masked_softmax_rows_that_keep_nothing") {
-  const std::vector<float> x = {kNan, kInf, -kInf, 1};
+  const std::vector<float> x = {kNan32, kInf32, -kInf32, 1};
   const bool none[] = {false, false, false, false}, last[] = {false, false, false, true}, minus[] = {false, false, true, true};
   const MaskAxis one[] = {{1, 0}};
-  std::vector<float> y(4, kNan), dx(4, kNan);
+  std::vector<float> y(4, kNan32), dx(4, kNan32);
   masked_softmax<float>(x.data(), {none, one, 1}, 1, y.data(), 1, 4);
   CHECK(y == std::vector<float>{0, 0, 0, 0});
-  const std::vector<float> g = {kNan, kInf, 1, 2};
+  const std::vector<float> g = {kNan32, kInf32, 1, 2};
   masked_softmax_backward<float>(y.data(), g.data(), 1, dx.data(), 1, 4);
   CHECK(dx == std::vector<float>{0, 0, 0, 0});
   masked_softmax<float>(x.data(), {last, one, 1}, 1, y.data(), 1, 4);

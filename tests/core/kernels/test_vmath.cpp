@@ -5,15 +5,15 @@
 #include <vector>
 
 #include "core/kernels/vmath.h"
+#include "tests/core/kernels/kernel_test.h"
 #include "tests/test_level.h"
 
 using namespace waymark;
+using test::kInf32;
+using test::kNan32;
 namespace vm = waymark::kernels::vmath;
 
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 double ulp(double y) {
   int e = 0;
@@ -22,10 +22,10 @@ double ulp(double y) {
 }
 
 using Array = void (*)(const float*, float*, i64);
-using Reference = double (*)(double);
+using Exact = double (*)(double);
 
 // Largest error in ulp of max(|y|, floor * |x|) over floats whose bit patterns are `stride` apart in [low, high].
-double worst_ulp(Array kernel, Reference reference, double low, double high, double floor = 0) {
+double worst_ulp(Array kernel, Exact reference, double low, double high, double floor = 0) {
   const u64 stride = test::by_level<u64>(250007, 10007, 101);
   std::vector<float> x;
   for (u64 u = 0; u < (u64{1} << 32); u += stride) {
@@ -101,7 +101,7 @@ TEST_CASE("C13_gelu_against_f64") {
 TEST_CASE("vmath: derivatives of the activations, absolute error") {
   std::vector<float> x(20001), y(x.size());
   for (size_t i = 0; i < x.size(); ++i) x[i] = -10.0f + 20.0f * static_cast<float>(i) / 20000.0f;
-  const auto worst = [&](Array kernel, Reference reference) {
+  const auto worst = [&](Array kernel, Exact reference) {
     kernel(x.data(), y.data(), static_cast<i64>(x.size()));
     double e = 0;
     for (size_t i = 0; i < x.size(); ++i)
@@ -126,8 +126,8 @@ TEST_CASE("vmath: the value of an element does not depend on its position") {
   for (const Named& f : all()) {
     CAPTURE(f.name);
     for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i) * 0.37f - 20.0f + 1e-3f * static_cast<float>(i);
-    in[70] = kNan;
-    in[71] = kInf;
+    in[70] = kNan32;
+    in[71] = kInf32;
     in[40] = 9000.0f;
     for (size_t i = 0; i < in.size(); ++i) want[i] = call(f.kernel, in[i]);
     int wrong = 0;
@@ -153,53 +153,53 @@ TEST_CASE("vmath: the value of an element does not depend on its position") {
 TEST_CASE("vmath: limits, NaN, signed zeros, denormals") {
   for (const Named& f : all()) {
     CAPTURE(f.name);
-    CHECK(std::isnan(call(f.kernel, kNan)));
-    CHECK(std::isnan(call(f.kernel, -kNan)));
-    CHECK(std::isnan(f.scalar(kNan)));
+    CHECK(std::isnan(call(f.kernel, kNan32)));
+    CHECK(std::isnan(call(f.kernel, -kNan32)));
+    CHECK(std::isnan(f.scalar(kNan32)));
   }
-  CHECK(call(vm::exp_f32, -kInf) == 0.0f);
-  CHECK(call(vm::exp_f32, kInf) == kInf);
-  CHECK(call(vm::exp_f32, 88.7229f) == kInf);
-  CHECK(call(vm::exp_f32, 88.7228f) < kInf);
-  CHECK(call(vm::exp_f32, 1000.0f) == kInf);
+  CHECK(call(vm::exp_f32, -kInf32) == 0.0f);
+  CHECK(call(vm::exp_f32, kInf32) == kInf32);
+  CHECK(call(vm::exp_f32, 88.7229f) == kInf32);
+  CHECK(call(vm::exp_f32, 88.7228f) < kInf32);
+  CHECK(call(vm::exp_f32, 1000.0f) == kInf32);
   CHECK(call(vm::exp_f32, -1000.0f) == 0.0f);
   CHECK(call(vm::exp_f32, 0.0f) == 1.0f);
-  CHECK(call(vm::log_f32, 0.0f) == -kInf);
-  CHECK(call(vm::log_f32, -0.0f) == -kInf);
+  CHECK(call(vm::log_f32, 0.0f) == -kInf32);
+  CHECK(call(vm::log_f32, -0.0f) == -kInf32);
   CHECK(std::isnan(call(vm::log_f32, -1.0f)));
-  CHECK(std::isnan(call(vm::log_f32, -kInf)));
-  CHECK(call(vm::log_f32, kInf) == kInf);
+  CHECK(std::isnan(call(vm::log_f32, -kInf32)));
+  CHECK(call(vm::log_f32, kInf32) == kInf32);
   CHECK(call(vm::log_f32, 1.0f) == 0.0f);
   CHECK(static_cast<double>(call(vm::log_f32, 1e-40f)) == doctest::Approx(std::log(static_cast<double>(1e-40f))));
-  CHECK(call(vm::log1p_f32, -1.0f) == -kInf);
+  CHECK(call(vm::log1p_f32, -1.0f) == -kInf32);
   CHECK(std::isnan(call(vm::log1p_f32, -1.5f)));
-  CHECK(call(vm::log1p_f32, kInf) == kInf);
-  CHECK(call(vm::expm1_f32, -kInf) == -1.0f);
-  CHECK(call(vm::expm1_f32, kInf) == kInf);
-  CHECK(call(vm::expm1_f32, 100.0f) == kInf);
-  CHECK(call(vm::tanh_f32, kInf) == 1.0f);
+  CHECK(call(vm::log1p_f32, kInf32) == kInf32);
+  CHECK(call(vm::expm1_f32, -kInf32) == -1.0f);
+  CHECK(call(vm::expm1_f32, kInf32) == kInf32);
+  CHECK(call(vm::expm1_f32, 100.0f) == kInf32);
+  CHECK(call(vm::tanh_f32, kInf32) == 1.0f);
   CHECK(call(vm::tanh_f32, -1000.0f) == -1.0f);
-  CHECK(call(vm::sigmoid_f32, kInf) == 1.0f);
-  CHECK(call(vm::sigmoid_f32, -kInf) == 0.0f);
+  CHECK(call(vm::sigmoid_f32, kInf32) == 1.0f);
+  CHECK(call(vm::sigmoid_f32, -kInf32) == 0.0f);
   CHECK(call(vm::sigmoid_f32, 1000.0f) == 1.0f);
   CHECK(call(vm::sigmoid_f32, -1000.0f) == 0.0f);
-  CHECK(call(vm::erf_f32, kInf) == 1.0f);
-  CHECK(call(vm::erf_f32, -kInf) == -1.0f);
+  CHECK(call(vm::erf_f32, kInf32) == 1.0f);
+  CHECK(call(vm::erf_f32, -kInf32) == -1.0f);
   CHECK(call(vm::softplus_f32, 1000.0f) == 1000.0f);
   CHECK(call(vm::softplus_f32, -1000.0f) == 0.0f);
-  CHECK(call(vm::softplus_f32, kInf) == kInf);
-  CHECK(call(vm::softplus_f32, -kInf) == 0.0f);
+  CHECK(call(vm::softplus_f32, kInf32) == kInf32);
+  CHECK(call(vm::softplus_f32, -kInf32) == 0.0f);
   // K40
   for (Array kernel : {&vm::gelu_f32, &vm::gelu_tanh_f32, &vm::silu_f32}) {
-    CHECK(std::isnan(call(kernel, -kInf)));
-    CHECK(call(kernel, kInf) == kInf);
+    CHECK(std::isnan(call(kernel, -kInf32)));
+    CHECK(call(kernel, kInf32) == kInf32);
     CHECK(call(kernel, 1e30f) == 1e30f);
     CHECK(call(kernel, -1e30f) == 0.0f);
   }
   for (Array kernel : {&vm::gelu_derivative_f32, &vm::gelu_tanh_derivative_f32, &vm::silu_derivative_f32})
     CHECK(call(kernel, 0.0f) == 0.5f);
-  CHECK(std::isnan(call(vm::sin_f32, kInf)));
-  CHECK(std::isnan(call(vm::cos_f32, -kInf)));
+  CHECK(std::isnan(call(vm::sin_f32, kInf32)));
+  CHECK(std::isnan(call(vm::cos_f32, -kInf32)));
   CHECK(call(vm::sin_f32, 1e8f) == std::sin(1e8f));
   CHECK(call(vm::cos_f32, -1e8f) == std::cos(-1e8f));
   for (Array odd : {&vm::tanh_f32, &vm::erf_f32, &vm::sin_f32, &vm::expm1_f32, &vm::log1p_f32}) {

@@ -8,29 +8,16 @@
 #include <numeric>
 #include <vector>
 
-#include "core/random/draws.h"
 #include "core/random/elementary.h"
 #include "core/random/values.h"
 #include "core/tensor/error.h"
+#include "tests/core/random/draws_test.h"
 
 using namespace waymark;
+using test::draw_of;
+using test::normals;
 
 namespace {
-
-Draw draw_of(u64 seed, std::string_view stream, u32 number = 0, u64 first = 0) {
-  Draw draw;
-  draw.key = key64(seed, stream);
-  draw.number = number;
-  draw.first = first;
-  return draw;
-}
-
-std::vector<double> normals(const Draw& draw, const std::vector<i64>& shape) {
-  const DrawGrid grid = draw_grid(draw, shape);
-  std::vector<double> out(static_cast<std::size_t>(grid.numel()));
-  fill_normal(draw, grid, 0, grid.numel(), out.data());
-  return out;
-}
 
 std::vector<u8> keeps(const Draw& draw, const std::vector<i64>& shape, double p) {
   const DrawGrid grid = draw_grid(draw, shape);

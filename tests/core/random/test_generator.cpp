@@ -9,16 +9,17 @@
 
 #include "core/random/dropout_mask.h"
 #include "core/random/generator.h"
-#include "core/tensor/error.h"
+#include "tests/error_text.h"
 
 using namespace waymark;
+using test::error_text;
 
 namespace {
 
 const std::vector<i64> kShape = {2, 3};
 
 // What an op does: play or draw, then hand it to the capture.
-std::vector<double> normals(const Draw& draw, const std::vector<i64>& shape = kShape) {
+std::vector<double> op_normals(const Draw& draw, const std::vector<i64>& shape = kShape) {
   const DrawGrid grid = draw_grid(draw, shape);
   std::vector<double> out(static_cast<std::size_t>(grid.numel()));
   if (!play_draw(draw, kF64, shape, out.data())) fill_normal(draw, grid, 0, grid.numel(), out.data());
@@ -35,14 +36,6 @@ DrawBuffer buffer_of(double start) {
   return buffer_of<double>(kF64, kShape, {start, start + 1, start + 2, start + 3, start + 4, start + 5});
 }
 
-template <class F> std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 }  // namespace
 
@@ -74,7 +67,7 @@ TEST_CASE("state continues in another process's generator") {
   two.next_draw("other");
   two.set_state(one.state());
   CHECK(two.state() == one.state());
-  CHECK(normals(one.next_draw("user")) == normals(two.next_draw("user")));
+  CHECK(op_normals(one.next_draw("user")) == op_normals(two.next_draw("user")));
   CHECK(two.count("other") == 0);
 }
 
@@ -82,13 +75,13 @@ TEST_CASE("the limits of draw numbers are errors") {
   Generator generator;
   generator.set_state({1, {{"user", (u64{1} << 32) - 1}}});
   CHECK(generator.next_draw("user").number == 0xffffffff);
-  CHECK(error_of([&] { generator.next_draw("user"); }) ==
+  CHECK(error_text([&] { generator.next_draw("user"); }) ==
         "random: stream 'user' has given all its 2^32 draws; manual_seed() starts it again");
   CHECK(generator.state().counts.at("user") == u64{1} << 32);
-  CHECK(error_of([&] { generator.set_state({1, {{"user", (u64{1} << 32) + 1}}}); }) ==
+  CHECK(error_text([&] { generator.set_state({1, {{"user", (u64{1} << 32) + 1}}}); }) ==
         "random: the state gives stream 'user' 4294967297 draws; at most 2^32 exist");
   CHECK(generator.fixed_draw("position.noise", 0xffffffff).number == 0xffffffff);
-  CHECK(error_of([&] { generator.fixed_draw("position.noise", u64{1} << 32); }) ==
+  CHECK(error_text([&] { generator.fixed_draw("position.noise", u64{1} << 32); }) ==
         "random: draw number 4294967296 of stream 'position.noise' must be below 2^32");
 }
 
@@ -193,12 +186,12 @@ TEST_CASE("a DrawScope has room for 1024 draws of a stream and 2^22 steps") {
   RandomScope random(0);
   DrawScope scope((1 << 22) - 1, 0xffffffff);
   for (u32 i = 0; i < 1024; ++i) REQUIRE(next_draw("dropout").number == 0xfffffc00 + i);
-  CHECK(error_of([] { next_draw("dropout"); }) ==
+  CHECK(error_text([] { next_draw("dropout"); }) ==
         "random: stream 'dropout' was asked 1024 times inside one DrawScope, which is the most it can number");
   CHECK(next_draw("other.dropout").number == 0xfffffc00);
-  CHECK(error_of([] { DrawScope bad(1 << 22); }) ==
+  CHECK(error_text([] { DrawScope bad(1 << 22); }) ==
         "DrawScope: draw 4194304 must be below 4194304, so that 1024 draw numbers of it stay below 2^32");
-  CHECK(error_of([] { DrawScope bad(0, u64{1} << 32); }) == "DrawScope: first item 4294967296 must be below 2^32");
+  CHECK(error_text([] { DrawScope bad(0, u64{1} << 32); }) == "DrawScope: first item 4294967296 must be below 2^32");
   CHECK(DrawScope::current()->draw == (1 << 22) - 1);
 }
 
@@ -211,7 +204,7 @@ TEST_CASE("a replay draws again what was drawn after the snapshot, and advances 
   const auto three = [] {
     std::vector<double> all;
     for (const char* stream : {"user", "a.dropout", "a.dropout"})
-      for (double v : normals(next_draw(stream))) all.push_back(v);
+      for (double v : op_normals(next_draw(stream))) all.push_back(v);
     return all;
   };
   const std::vector<double> forward = three();
@@ -253,7 +246,7 @@ TEST_CASE("what is captured can be injected and gives the same model") {
   const auto model = [] {
     std::vector<double> all;
     for (const char* stream : {"position.noise", "position.noise", "b.dropout", "position.noise"})
-      for (double v : normals(next_draw(stream))) all.push_back(v);
+      for (double v : op_normals(next_draw(stream))) all.push_back(v);
     return all;
   };
   current_generator().start_capture();
@@ -276,15 +269,15 @@ TEST_CASE("what is captured can be injected and gives the same model") {
   current_generator().start_capture();
   for (u64 first : {0u, 2u, 0u}) {
     DrawScope scope(1, first);
-    normals(next_draw("b.dropout"));
+    op_normals(next_draw("b.dropout"));
   }
   CHECK(current_generator().take_captured().size() == 2);
   // Only the named streams; a draw asked for again is recorded once.
   current_generator().start_capture({"position.noise"});
-  normals(fixed_draw("position.noise", 4));
-  normals(next_draw("b.dropout"));
-  normals(fixed_draw("position.noise", 4));
-  normals(fixed_draw("position.noise", 5));
+  op_normals(fixed_draw("position.noise", 4));
+  op_normals(next_draw("b.dropout"));
+  op_normals(fixed_draw("position.noise", 4));
+  op_normals(fixed_draw("position.noise", 5));
   CHECK(current_generator().take_captured().size() == 2);
 }
 
@@ -293,66 +286,66 @@ TEST_CASE("a draw with the same number plays the same injected buffer") {
   current_generator().inject("dropout", {buffer_of(1.0), buffer_of(2.0)});
   for (int pass = 0; pass < 3; ++pass) {
     DrawScope scope(7);
-    CHECK(normals(next_draw("dropout"))[0] == 1.0);
-    CHECK(normals(next_draw("dropout"))[0] == 2.0);
+    CHECK(op_normals(next_draw("dropout"))[0] == 1.0);
+    CHECK(op_normals(next_draw("dropout"))[0] == 2.0);
   }
   current_generator().finish_injection();
   // Micro-batches are different draws of one number.
   current_generator().inject("dropout", {buffer_of(1.0), buffer_of(2.0)});
   for (u64 first : {0u, 2u}) {
     DrawScope scope(7, first);
-    CHECK(normals(next_draw("dropout"))[0] == (first ? 2.0 : 1.0));
+    CHECK(op_normals(next_draw("dropout"))[0] == (first ? 2.0 : 1.0));
   }
   current_generator().finish_injection();
   // A rule keeps its draw, also after the injection has ended.
   current_generator().inject("position.noise", {buffer_of(5.0)}, InjectMode::cycle);
   const Draw kept = next_draw("position.noise");
-  for (int i = 0; i < 4; ++i) CHECK(normals(next_draw("position.noise"))[0] == 5.0);
+  for (int i = 0; i < 4; ++i) CHECK(op_normals(next_draw("position.noise"))[0] == 5.0);
   current_generator().clear_injection();
-  CHECK(normals(next_draw("position.noise"))[0] != 5.0);
-  CHECK(normals(kept)[0] == 5.0);
+  CHECK(op_normals(next_draw("position.noise"))[0] != 5.0);
+  CHECK(op_normals(kept)[0] == 5.0);
   // A replay continues from the snapshot's place.
   current_generator().inject("user", {buffer_of(1.0), buffer_of(2.0), buffer_of(3.0)});
-  normals(next_draw("user"));
+  op_normals(next_draw("user"));
   const RandomSnapshot snapshot;
-  CHECK(normals(next_draw("user"))[0] == 2.0);
+  CHECK(op_normals(next_draw("user"))[0] == 2.0);
   {
     ReplayScope replay(snapshot);
-    CHECK(normals(next_draw("user"))[0] == 2.0);
+    CHECK(op_normals(next_draw("user"))[0] == 2.0);
   }
-  CHECK(normals(next_draw("user"))[0] == 3.0);
+  CHECK(op_normals(next_draw("user"))[0] == 3.0);
 }
 
 TEST_CASE("errors of injection name the draw") {
   RandomScope random(0);
   Generator& generator = current_generator();
   generator.inject("user", {buffer_of(1.0), buffer_of(2.0)});
-  normals(next_draw("user"));
-  CHECK(error_of([&] { generator.inject("user", {buffer_of(1.0)}); }) ==
+  op_normals(next_draw("user"));
+  CHECK(error_text([&] { generator.inject("user", {buffer_of(1.0)}); }) ==
         "inject: stream 'user' is injected already; finish_injection() or clear_injection() first");
-  CHECK(error_of([&] { generator.inject({{"rng.user", buffer_of(1.0)}, {"rng.new", buffer_of(1.0)}}); }) ==
+  CHECK(error_text([&] { generator.inject({{"rng.user", buffer_of(1.0)}, {"rng.new", buffer_of(1.0)}}); }) ==
         "inject: stream 'user' is injected already; finish_injection() or clear_injection() first");
   CHECK(next_draw("new").tap == nullptr);
-  CHECK(error_of([&] { generator.finish_injection(); }) ==
+  CHECK(error_text([&] { generator.finish_injection(); }) ==
         "inject: these draws were injected and never asked for: rng.user.1");
   generator.finish_injection();  // nothing is left
   generator.inject("user", {buffer_of(1.0)});
-  normals(next_draw("user"));
-  CHECK(error_of([] { next_draw("user"); }) ==
+  op_normals(next_draw("user"));
+  CHECK(error_text([] { next_draw("user"); }) ==
         "rng.user.1: this draw is missing: 1 draw was injected for stream 'user', and one more is asked for");
   generator.clear_injection();
   generator.inject("user", {buffer_of(1.0)}, InjectMode::cycle);
   const Draw draw = next_draw("user");
-  CHECK(error_of([&] { normals(draw, {3, 2}); }) == "rng.user: need [3, 2] f64, got [2, 3] f64");
+  CHECK(error_text([&] { op_normals(draw, {3, 2}); }) == "rng.user: need [3, 2] f64, got [2, 3] f64");
   float f[6];
-  CHECK(error_of([&] { play_draw(draw, kF32, kShape, f); }) == "rng.user: need [2, 3] f32, got [2, 3] f64");
+  CHECK(error_text([&] { play_draw(draw, kF32, kShape, f); }) == "rng.user: need [2, 3] f32, got [2, 3] f64");
   CHECK(injected_buffer(draw)->shape == kShape);
   generator.clear_injection();
   DrawBuffer cut = buffer_of(1.0), wild = buffer_of<u8>(kB8, {2}, {0, 2});
   cut.bytes.pop_back();
-  CHECK(error_of([&] { generator.inject("user", {cut}); }) == "rng.user: [2, 3] f64 does not take 47 bytes");
-  CHECK(error_of([&] { generator.inject("user", {wild}); }) == "rng.user: a b8 draw holds bytes other than 0 and 1");
-  CHECK(error_of([&] { generator.inject("user", std::vector<DrawBuffer>{}); }) ==
+  CHECK(error_text([&] { generator.inject("user", {cut}); }) == "rng.user: [2, 3] f64 does not take 47 bytes");
+  CHECK(error_text([&] { generator.inject("user", {wild}); }) == "rng.user: a b8 draw holds bytes other than 0 and 1");
+  CHECK(error_text([&] { generator.inject("user", std::vector<DrawBuffer>{}); }) ==
         "inject: no draw is given for stream 'user'");
 }
 
@@ -377,25 +370,25 @@ TEST_CASE("names of draws are sorted into streams") {
   for (int i = 1; i < 12; ++i) twelve.push_back("rng.a." + std::to_string(i));
   CHECK(streams(twelve) == "a:01234567891011 ");
   CHECK(streams({"rng.layers.1"}) == "layers.1:0 ");  // no "rng.layers": a stream of that name
-  CHECK(error_of([&] { streams({"rng.a", "rng.a.2"}); }) == "inject: rng.a.2 is there, but rng.a.1 is missing");
-  CHECK(error_of([&] { streams({"rng.a", "rng.a"}); }) == "inject: 'rng.a' is given twice");
-  CHECK(error_of([&] { streams({"noise"}); }) ==
+  CHECK(error_text([&] { streams({"rng.a", "rng.a.2"}); }) == "inject: rng.a.2 is there, but rng.a.1 is missing");
+  CHECK(error_text([&] { streams({"rng.a", "rng.a"}); }) == "inject: 'rng.a' is given twice");
+  CHECK(error_text([&] { streams({"noise"}); }) ==
         "inject: 'noise' is no name of a draw; it must be rng.<stream> or rng.<stream>.<n>");
-  CHECK(error_of([&] { streams({"rng."}); }).find("is no name of a draw") != std::string::npos);
+  CHECK(error_text([&] { streams({"rng."}); }).find("is no name of a draw") != std::string::npos);
 }
 
 TEST_CASE("errors of capture") {
   RandomScope random(0);
   Generator& generator = current_generator();
-  CHECK(error_of([&] { generator.take_captured(); }) ==
+  CHECK(error_text([&] { generator.take_captured(); }) ==
         "capture: nothing is being captured; call start_capture() before the draws");
   generator.start_capture();
   next_draw("user");
-  CHECK(error_of([&] { generator.take_captured(); }) ==
+  CHECK(error_text([&] { generator.take_captured(); }) ==
         "capture: rng.user was asked for, but its values were never drawn");
   generator.start_capture();
-  normals(fixed_draw("position.noise", 3), {2, 3});
-  CHECK(error_of([&] { normals(fixed_draw("position.noise", 3), {2, 4}); }) ==
+  op_normals(fixed_draw("position.noise", 3), {2, 3});
+  CHECK(error_text([&] { op_normals(fixed_draw("position.noise", 3), {2, 4}); }) ==
         "capture: rng.position.noise (draw number 3) was [2, 3] f64 and is now asked for as [2, 4] f64: one draw of a "
         "case file has one shape");
 }
@@ -421,8 +414,8 @@ TEST_CASE("a dropout mask is captured and injected as b8, 1 = keep") {
   CHECK(row == std::vector<u8>(keep.begin() + 51, keep.begin() + 55));
   generator.finish_injection();
   generator.inject(draws);
-  CHECK(error_of([&] { DropoutMask(next_draw("dropout"), std::vector<i64>{60}, 0.5); }) ==
+  CHECK(error_text([&] { DropoutMask(next_draw("dropout"), std::vector<i64>{60}, 0.5); }) ==
         "rng.dropout: need [60] b8, got [2, 2, 3, 5] b8");
-  CHECK(error_of([&] { DropoutMask(next_draw("x.dropout"), shape, -0.5); }) ==
+  CHECK(error_text([&] { DropoutMask(next_draw("x.dropout"), shape, -0.5); }) ==
         "bernoulli: p = -0.5 must be in [0, 1]");
 }

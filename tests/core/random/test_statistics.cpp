@@ -5,18 +5,13 @@
 #include <cmath>
 #include <vector>
 
-#include "core/random/draws.h"
+#include "tests/core/random/draws_test.h"
 
 using namespace waymark;
+using test::draw_of;
+using test::normals;
 
 namespace {
-
-Draw draw_of(u64 seed, std::string_view stream, u32 number = 0) {
-  Draw draw;
-  draw.key = key64(seed, stream);
-  draw.number = number;
-  return draw;
-}
 
 template <class Fill> std::vector<double> filled(const std::vector<i64>& shape, Fill fill) {
   const DrawGrid grid = draw_grid(shape);
@@ -24,10 +19,6 @@ template <class Fill> std::vector<double> filled(const std::vector<i64>& shape, 
   fill(grid, grid.numel(), out.data());
   return out;
 }
-std::vector<double> normals(const Draw& draw, const std::vector<i64>& shape) {
-  return filled(shape, [&](const DrawGrid& grid, i64 n, double* out) { fill_normal(draw, grid, 0, n, out); });
-}
-
 // Mean of x^power around `centre`.
 double moment(const std::vector<double>& x, int power, double centre = 0.0) {
   double sum = 0;

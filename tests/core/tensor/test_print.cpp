@@ -7,11 +7,11 @@
 #include "tests/tensors.h"
 
 using namespace waymark;
+using waymark::test::kInf;
+using waymark::test::kNan;
 using waymark::test::make;
 
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // start * scale, (start + 1) * scale, ...
 template <class T> Tensor range(const Shape& shape, int start = 0, double scale = 1) {
@@ -66,16 +66,16 @@ std::vector<Case> cases() {
     {"0-d i64", make<i64>({}, {7}), "tensor(7)"},
     {"0-d b8", make<bool>({}, {false}), "tensor(False)"},
     {"0-d f64", make<double>({}, {2.5}), "tensor(2.5000, dtype=f64)"},
-    {"0-d NaN", make<float>({}, {kNaN}), "tensor(nan)"},
+    {"0-d NaN", make<float>({}, {kNan}), "tensor(nan)"},
     {"empty", make<float>({0}, {}), "tensor([])"},
     {"empty 3-d", make<float>({2, 0, 3}, {}), "tensor([], size=(2, 0, 3))"},
     {"empty i64", make<i64>({0}, {}), "tensor([], dtype=i64)"},
     {"empty b8", make<bool>({0, 4}, {}), "tensor([], size=(0, 4), dtype=b8)"},
     {"empty f64", make<double>({3, 0}, {}), "tensor([], size=(3, 0), dtype=f64)"},
-    {"NaN and infinities", make<float>({4}, {1.5, kNaN, kInf, -kInf}),
+    {"NaN and infinities", make<float>({4}, {1.5, kNan, kInf, -kInf}),
      "tensor([1.5000,    nan,    inf,   -inf])"},
-    {"NaN among whole numbers", make<float>({3}, {1.0, kNaN, -kInf}), "tensor([1., nan, -inf])"},
-    {"nothing finite but 0", make<float>({3}, {kNaN, -kInf, 0.0}), "tensor([nan, -inf, 0.])"},
+    {"NaN among whole numbers", make<float>({3}, {1.0, kNan, -kInf}), "tensor([1., nan, -inf])"},
+    {"nothing finite but 0", make<float>({3}, {kNan, -kInf, 0.0}), "tensor([nan, -inf, 0.])"},
     {"-0 among whole numbers", make<float>({3}, {-0.0, 0.0, 1.0}), "tensor([-0., 0., 1.])"},
     {"-0 among fractions", make<float>({2}, {-0.0, 0.5}), "tensor([-0.0000, 0.5000])"},
     {"-0 alone", make<float>({1}, {-0.0}), "tensor([-0.])"},
@@ -86,7 +86,7 @@ std::vector<Case> cases() {
     {"1e-4 in f32 is less", make<float>({1}, {1e-4}), "tensor([1.0000e-04])"},
     {"above 1e8", make<float>({2}, {110000000.0, 200000000.0}), "tensor([1.1000e+08, 2.0000e+08])"},
     {"1e8", make<float>({1}, {100000000.0}), "tensor([100000000.])"},
-    {"scientific with all kinds", make<double>({5}, {1e-10, kNaN, -10000000000.0, 0.0, -0.0}),
+    {"scientific with all kinds", make<double>({5}, {1e-10, kNan, -10000000000.0, 0.0, -0.0}),
      R"(tensor([ 1.0000e-10,         nan, -1.0000e+10,  0.0000e+00, -0.0000e+00],
        dtype=f64))"},
     {"three digits of exponent", make<double>({2}, {1e+300, -1e-300}),

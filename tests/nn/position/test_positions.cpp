@@ -11,16 +11,16 @@ using namespace waymark;
 using namespace waymark::nn;
 using test::error_text;
 using test::make;
-using V = std::vector<i64>;
+using Places = std::vector<i64>;
 
 TEST_CASE("positions: helpers") {
-  CHECK(Positions::range(4).tensor().to_vector<i64>() == V{0, 1, 2, 3});
-  CHECK(Positions::range(3, 60).tensor().to_vector<i64>() == V{60, 61, 62});
+  CHECK(Positions::range(4).tensor().to_vector<i64>() == Places{0, 1, 2, 3});
+  CHECK(Positions::range(3, 60).tensor().to_vector<i64>() == Places{60, 61, 62});
   CHECK(Positions::range(0).largest() == -1);
-  CHECK(Positions::packed({3, 0, 2}).tensor().to_vector<i64>() == V{0, 1, 2, 0, 1});
+  CHECK(Positions::packed({3, 0, 2}).tensor().to_vector<i64>() == Places{0, 1, 2, 0, 1});
   const Tensor keep = make<bool>({2, 4}, {false, true, true, false, true, true, true, true});
   const Positions p = Positions::from_mask(keep);
-  CHECK(p.tensor().to_vector<i64>() == V{-1, 0, 1, -1, 0, 1, 2, 3});
+  CHECK(p.tensor().to_vector<i64>() == Places{-1, 0, 1, -1, 0, 1, 2, 3});
   CHECK(p.rows() == 2);
   CHECK(p.length() == 4);
   CHECK(p.largest() == 3);
@@ -29,7 +29,7 @@ TEST_CASE("positions: helpers") {
   CHECK(!Positions::range(2).any_positionless());
   CHECK(!Positions().defined());
   // A strided tensor is read by its elements.
-  CHECK(Positions(transpose(make<i64>({2, 2}, {0, 1, 2, 3}), 0, 1)).tensor().to_vector<i64>() == V{0, 2, 1, 3});
+  CHECK(Positions(transpose(make<i64>({2, 2}, {0, 1, 2, 3}), 0, 1)).tensor().to_vector<i64>() == Places{0, 2, 1, 3});
 }
 
 TEST_CASE("positions: hostile values name the place") {
@@ -55,10 +55,10 @@ TEST_CASE("positions: hostile values name the place") {
 
 TEST_CASE("positions: causal pairs compare positions; a key without one is seen by all") {
   const Tensor pairs = causal_pairs(Positions(make<i64>({3}, {-1, 5, 2})), Positions(make<i64>({4}, {5, -1, 2, 3})));
-  CHECK(pairs.to_vector<i64>() == V{0, 1, 0, 0, 1, 1, 1, 1, 0, 1, 1, 0});
+  CHECK(pairs.to_vector<i64>() == Places{0, 1, 0, 0, 1, 1, 1, 1, 0, 1, 1, 0});
   CHECK(pairs.shape() == Shape{1, 1, 3, 4});
   const Tensor by_row = causal_pairs(Positions(make<i64>({2, 1}, {0, 1})), Positions(make<i64>({2, 2}, {0, 1, 0, 1})));
-  CHECK(by_row.to_vector<i64>() == V{1, 0, 1, 1});
+  CHECK(by_row.to_vector<i64>() == Places{1, 0, 1, 1});
 }
 
 TEST_CASE("positions: repeated ones in a causal call") {

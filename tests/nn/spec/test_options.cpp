@@ -27,7 +27,7 @@ OptionTable sample_table() {
                       {"terms", word_list_option(std::vector<std::string>{"c2p"}, {"c2p", "p2c"}), "terms"}},
                      "a table with an option of every type"};
 }
-SpecTables sample_tables() {
+SpecTables option_tables() {
   SpecTables tables("gadget", {sample_table(), OptionTable{"plain", {}, "no options"}});
   tables.add(OptionTable{"needs", {{"window", int_option(required(), 1, 64), "size"}}, "one required option"});
   tables.add_alias("short", "sample(clip=4)");
@@ -35,7 +35,7 @@ SpecTables sample_tables() {
 }
 std::vector<std::string> problems_of(const std::string& text) {
   std::vector<std::string> problems;
-  const auto options = sample_tables().resolve(parse_spec(text), problems);
+  const auto options = option_tables().resolve(parse_spec(text), problems);
   CHECK(options.has_value() == problems.empty());
   return problems;
 }
@@ -48,7 +48,7 @@ std::string problem_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("values reach the program in their types") {
-  const Options o = sample_tables().resolve(
+  const Options o = option_tables().resolve(
       parse_spec("sample(clip=8, base=2, values=true, beyond=\"zero\", file=\"a b\", betas=[0, 1e-1], lengths=[3,4], "
                  "lr=0.5, heads=2, terms=[p2c,c2p])"));
   CHECK(o.name() == "sample");
@@ -67,7 +67,7 @@ TEST_CASE("values reach the program in their types") {
   CHECK_THROWS_AS(o.integer("base"), Error);
   CHECK_THROWS_AS(o.integer("nothing"), Error);
 
-  const Options d = sample_tables().resolve(parse_spec("sample"));
+  const Options d = option_tables().resolve(parse_spec("sample"));
   CHECK(d.integer("clip") == 16);
   CHECK(d.is_word("heads", "all"));
   CHECK_THROWS_AS(d.integer("heads"), Error);  // it is the word
@@ -103,7 +103,7 @@ TEST_CASE("type slips, ranges and unknown names are refused with what would be r
 }
 
 TEST_CASE("a planned name is told from an unknown one") {
-  SpecTables tables = sample_tables();
+  SpecTables tables = option_tables();
   tables.set_planned({"later"});
   std::vector<std::string> problems;
   tables.resolve(parse_spec("later(x=1)"), problems);
@@ -115,7 +115,7 @@ TEST_CASE("a planned name is told from an unknown one") {
 TEST_CASE("all problems of a spec are reported, and the throwing form shows them all") {
   CHECK(problems_of("sample(clip=x, base=x, values=x, beyond=x, lengths=x, zzzzzzzzz=1)").size() == 6);
   try {
-    sample_tables().resolve(parse_spec("sample(clip=x, values=x)"));
+    option_tables().resolve(parse_spec("sample(clip=x, values=x)"));
     FAIL("no error");
   } catch (const Error& e) {
     const std::string text = e.what();
@@ -125,7 +125,7 @@ TEST_CASE("all problems of a spec are reported, and the throwing form shows them
 }
 
 TEST_CASE("short and canonical forms") {
-  const SpecTables tables = sample_tables();
+  const SpecTables tables = option_tables();
   const Options o = tables.resolve(parse_spec("sample(beyond=zero, base=1e5, clip=16)"));
   CHECK(o.short_form() == "sample(base=100000, beyond=zero)");
   CHECK(o.canonical() ==
@@ -155,7 +155,7 @@ TEST_CASE("a default from outside is shown in the short form") {
 }
 
 TEST_CASE("sums are sorted, and a name appears once") {
-  const SpecTables tables = sample_tables();
+  const SpecTables tables = option_tables();
   std::vector<std::string> problems;
   const auto a = tables.resolve_sum(parse_sum("plain + sample(clip=2)"), problems);
   const auto b = tables.resolve_sum(parse_sum("sample(clip=2) + plain"), problems);
@@ -168,7 +168,7 @@ TEST_CASE("sums are sorted, and a name appears once") {
 }
 
 TEST_CASE("rules over several options, nested specs, and tables that are wrong themselves") {
-  const SpecTables inner = sample_tables();
+  const SpecTables inner = option_tables();
   OptionTable outer{"outer",
                     {{"low", int_option(1), "low"},
                      {"high", int_option(2), "high"},

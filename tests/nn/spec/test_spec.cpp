@@ -3,8 +3,8 @@
 
 #include <random>
 
-#include "core/tensor/error.h"
 #include "nn/spec/spec.h"
+#include "tests/error_text.h"
 
 using namespace waymark;
 using namespace waymark::nn;
@@ -12,17 +12,11 @@ using Kind = SpecValue::Kind;
 
 namespace {
 
-template <class F> std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) { return e.what(); }
-  return "no error";
-}
 std::string spec_error(const std::string& text) {
-  return error_of([&] { parse_spec(text); });
+  return test::error_text([&] { parse_spec(text); });
 }
 std::string pattern_error(const std::string& text) {
-  return error_of([&] { parse_pattern(text); });
+  return test::error_text([&] { parse_pattern(text); });
 }
 bool starts_with(const std::string& text, const std::string& head) { return text.rfind(head, 0) == 0; }
 

@@ -24,7 +24,7 @@ std::string read_all(const std::string& path) {
 
 }  // namespace
 
-Outcome run_program(const std::vector<std::string>& words, const std::string& directory,
+Outcome run_waymark(const std::vector<std::string>& words, const std::string& directory,
                     const std::function<void()>& in_child) {
   std::vector<std::string> all{WAYMARK_PROGRAM};
   all.insert(all.end(), words.begin(), words.end());

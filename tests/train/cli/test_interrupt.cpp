@@ -58,7 +58,7 @@ struct Runs : TemporaryFolder {
 }  // namespace
 
 TEST_CASE_FIXTURE(Runs, "Ctrl-C: the step ends, the state is saved, and the printed command gives the same run") {
-  REQUIRE(run_program(words("whole", 60)).code == 0);
+  REQUIRE(run_waymark(words("whole", 60)).code == 0);
   for (const auto& [number, code] : {std::pair(SIGINT, 130), {SIGTERM, 143}, {SIGHUP, 143}}) {
     const std::string out = fmt::format("cut-{}", number);
     Child child = start(out, 60);
@@ -75,7 +75,7 @@ TEST_CASE_FIXTURE(Runs, "Ctrl-C: the step ends, the state is saved, and the prin
     std::vector<std::string> resume;
     for (std::string word; parts >> word;) resume.push_back(word);
     resume.erase(resume.begin());
-    const Outcome end = run_program(resume);
+    const Outcome end = run_waymark(resume);
     CAPTURE(end.err);
     CHECK(end.code == 0);
     CHECK(metrics_of(*this / out) == metrics_of(*this / "whole"));
@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(Runs, "a second process in the folder is refused") {
   REQUIRE(wait_for("run", "kind"));
   std::vector<std::string> second = words("run", 4000);
   second.push_back("--resume");
-  const Outcome refused = run_program(second);
+  const Outcome refused = run_waymark(second);
   CHECK(refused.code != 0);
   CHECK(has(refused.err, "is in use by process "));
   child.signal(SIGKILL);
@@ -121,7 +121,7 @@ TEST_CASE_FIXTURE(Runs, "a second process in the folder is refused") {
 TEST_CASE_FIXTURE(Runs, "no control characters when it is no terminal") {
   std::vector<std::string> list = words("run", 12);
   list.back() = "auto";
-  const Outcome run = run_program(list);
+  const Outcome run = run_waymark(list);
   CHECK(run.code == 0);
   CHECK(has(run.err, "eval 12  test"));
   CHECK(has(run.out, "done in 0:0"));

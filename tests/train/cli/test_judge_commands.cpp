@@ -5,20 +5,16 @@
 #include <algorithm>
 
 #include "nn/attention/judge.h"
+#include "tests/error_text.h"
 #include "tests/train/cli/program.h"
 #include "train/report/json.h"
 
 using namespace waymark;
-using test::run_program;
-
-namespace {
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-}  // namespace
+using test::has;
+using test::run_waymark;
 
 TEST_CASE("explain prints verdict, facts, parameters and costs") {
-  const auto o = run_program({"explain", "--position", "huang-m4(clip=8) + learned", "--lengths", "64", "--causal"});
+  const auto o = run_waymark({"explain", "--position", "huang-m4(clip=8) + learned", "--lengths", "64", "--causal"});
   CHECK(o.code == 0);
   CHECK(o.err.empty());
   CHECK(o.out.rfind("learned(max_len=64) + huang-m4(clip=8) on dense, causal: accepted\n", 0) == 0);
@@ -28,21 +24,21 @@ TEST_CASE("explain prints verdict, facts, parameters and costs") {
   // 8 L E Q = 2.1 M, 4 L Q keys = 4·64·64·32.5 = 532 k; huang-m4: per head 2·17·16·(64 + 32.5) + 2·64·32.5.
   CHECK(has(o.out, "projections 2.1 M, scores and mix 532 k, huang-m4 227 k"));
   CHECK(has(o.out, "density 0.51"));
-  const auto task = run_program({"explain", "--task", "char-mlm(source=kjv, context=48, test_lengths=[96])"});
+  const auto task = run_waymark({"explain", "--task", "char-mlm(source=kjv, context=48, test_lengths=[96])"});
   CHECK(has(task.out, "  L = 48  "));
   CHECK(has(task.out, "  L = 96  "));
 }
 
 TEST_CASE("explain refuses with exit code 2, and reports what is wrong with the question") {
-  const auto refused = run_program({"explain", "--position", "rope + huang-m3"});
+  const auto refused = run_waymark({"explain", "--position", "rope + huang-m3"});
   CHECK(refused.code == 2);
   CHECK(has(refused.out, "huang-m3 + rope on dense, bidirectional: refused\n"));
   CHECK(has(refused.out, "redefines the content product"));
   const auto width =
-      run_program({"explain", "--position", "rope", "--set", "model.embed_dim=6", "--set", "model.num_heads=2"});
+      run_waymark({"explain", "--position", "rope", "--set", "model.embed_dim=6", "--set", "model.num_heads=2"});
   CHECK(width.code == 2);
   CHECK(has(width.out, "needs an even number"));
-  const auto wrong = run_program({"explain", "--position", "roep", "--attention", "fnet", "--task", "char-lmm", "--set",
+  const auto wrong = run_waymark({"explain", "--position", "roep", "--attention", "fnet", "--task", "char-lmm", "--set",
                                   "model.norm=pre", "--set", "model.embed_dim=1.5", "--lengths", "0"});
   CHECK(wrong.code == 2);
   CHECK(wrong.out.empty());
@@ -63,14 +59,14 @@ TEST_CASE("matrix says for every pair what the judge says, in five formats") {
   };
   std::erase_if(m.encodings, planned(nn::planned_encodings()));
   std::erase_if(m.attentions, planned(nn::planned_attentions()));
-  const auto json = run_program({"matrix", "--format", "json"});
+  const auto json = run_waymark({"matrix", "--format", "json"});
   CHECK(json.code == 0);
   const train::Json value = train::parse_json(json.out, "matrix");
   const auto& cells = value.find("cells")->as_array();
   CHECK(cells.size() == m.encodings.size() * m.attentions.size());
   CHECK(cells[0].find("encoding")->as_string() == m.encodings[0]);
   CHECK(cells[0].find("bidirectional")->as_string() == "yes");
-  const auto text = run_program({"matrix"});
+  const auto text = run_waymark({"matrix"});
   for (const std::string& name : m.encodings) CHECK(has(text.out, "\n" + name + " "));
   for (const std::string& name : m.attentions) CHECK(has(text.out, name));
   // What later versions will have is named, and has no row.
@@ -79,12 +75,12 @@ TEST_CASE("matrix says for every pair what the judge says, in five formats") {
   CHECK(!has(text.out, "\nt5 "));
   CHECK(!has(text.out, "?"));
   CHECK(value.find("not_in_this_version")->find("encodings")->as_array().size() == nn::planned_encodings().size());
-  const auto markdown = run_program({"matrix", "--format", "md"});
+  const auto markdown = run_waymark({"matrix", "--format", "md"});
   CHECK(has(markdown.out, "| rope | yes |"));
-  const auto csv = run_program({"matrix", "--format", "csv"});
+  const auto csv = run_waymark({"matrix", "--format", "csv"});
   CHECK(has(csv.out, "rope,dense,yes,yes,\r\n"));
-  const auto html = run_program({"matrix", "--format", "html"});
+  const auto html = run_waymark({"matrix", "--format", "html"});
   CHECK(has(html.out, "<th>rope</th><td>yes</td>"));
   CHECK_FALSE(has(html.out, "http"));
-  CHECK(run_program({"matrix", "--format", "pdf"}).code == 2);
+  CHECK(run_waymark({"matrix", "--format", "pdf"}).code == 2);
 }

@@ -13,13 +13,13 @@
 using namespace waymark;
 using namespace waymark::test;
 
-namespace {
-
 using Words = std::vector<std::string>;
+
+namespace {
 
 // stderr of a request that must be refused without a word on stdout.
 std::string refused(const Words& words) {
-  const Outcome o = run_program(words);
+  const Outcome o = run_waymark(words);
   INFO(o.err);
   CHECK(o.code == 2);
   CHECK(o.out.empty());
@@ -41,14 +41,14 @@ std::string file_problems(const std::string& text, const train::Settings& settin
   for (const train::Problem& p : problems) out += p.origin + "|" + p.text + "\n";
   return out;
 }
-const std::string kTask = "task = \"char-mlm(source=kjv)\"\n";
+const std::string kTaskLine = "task = \"char-mlm(source=kjv)\"\n";
 
 }  // namespace
 
 TEST_CASE("options of every command may stand before it") {
-  const std::string help = run_program({"help"}).out;
-  CHECK(run_program({"--threads", "2", "help"}).out == help);
-  CHECK(run_program({"--color=never", "-q", "help"}).out == help);
+  const std::string help = run_waymark({"help"}).out;
+  CHECK(run_waymark({"--threads", "2", "help"}).out == help);
+  CHECK(run_waymark({"--color=never", "-q", "help"}).out == help);
   CHECK(has(refused({"--threads", "0", "help"}), "--threads  must be 1..4096 or auto, not 0"));
   CHECK(has(refused({"--threads", "2", "help", "--threads", "3"}), "--threads  given 2 times"));
   CHECK(has(refused({"--thread", "2"}), "unknown option --thread. Did you mean --threads?"));
@@ -58,8 +58,8 @@ TEST_CASE("options of every command may stand before it") {
 
 TEST_CASE("--version takes nothing, --help a topic") {
   CHECK(has(refused({"--version", "x"}), "unexpected argument x"));
-  CHECK(run_program({"-v", "--version"}).out == run_program({"--version"}).out);
-  CHECK(run_program({"--help", "rope"}).out == run_program({"help", "rope"}).out);
+  CHECK(run_waymark({"-v", "--version"}).out == run_waymark({"--version"}).out);
+  CHECK(run_waymark({"--help", "rope"}).out == run_waymark({"help", "rope"}).out);
   CHECK(has(refused({"--help", "roep"}), "Did you mean rope"));
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("numbers that do not fit are out of range, not of the wrong type") {
   CHECK(has(refused({"explain", "--lengths", big}), "out of range"));
   CHECK(has(refused({"verify", "x", "--rtol", "1e999"}), "--rtol  1e999 is out of range"));
   CHECK(has(refused(dry_run({"--set", "seed=" + big})), "out of range"));
-  CHECK(has(file_problems(kTask + "seed = " + big), "not representable in 64 bits"));
+  CHECK(has(file_problems(kTaskLine + "seed = " + big), "not representable in 64 bits"));
   CHECK(has(refused(dry_run({"--position", "learned(max_len=" + big + ")"})), "does not fit into 64 bits"));
   CHECK(has(refused({"data", "show", "char-mlm(source=kjv)", "--item", big}), "--item  99999999999999999999 is out of range"));
 }
@@ -115,26 +115,26 @@ TEST_CASE("what is wrong with the folder stands beside what is wrong with the co
 }
 
 TEST_CASE("a table where a value belongs, and the other way round") {
-  CHECK(file_problems(kTask + "[[train]]\nsteps = 3") ==
+  CHECK(file_problems(kTaskLine + "[[train]]\nsteps = 3") ==
         "a.toml:2|[[train]] is an array of tables, but train must be one table: [train]\n");
-  CHECK(file_problems(kTask + "train = 5") == "a.toml:2|train must be a table: [train]\n");
-  CHECK(file_problems(kTask + "model = [1]") == "a.toml:2|model must be a table: [model]\n");
-  CHECK(has(file_problems(kTask + "[[sweep]]\nseeds = 3"), "sweep must be a table: [sweep]"));
-  CHECK(has(file_problems(kTask + "[model.embed_dim]\nx = 1"), "model.embed_dim = {...}: must be int"));
+  CHECK(file_problems(kTaskLine + "train = 5") == "a.toml:2|train must be a table: [train]\n");
+  CHECK(file_problems(kTaskLine + "model = [1]") == "a.toml:2|model must be a table: [model]\n");
+  CHECK(has(file_problems(kTaskLine + "[[sweep]]\nseeds = 3"), "sweep must be a table: [sweep]"));
+  CHECK(has(file_problems(kTaskLine + "[model.embed_dim]\nx = 1"), "model.embed_dim = {...}: must be int"));
   CHECK(has(file_problems("[task]\nname = \"char-mlm\""), "task = {...}: must be text, not a table"));
-  CHECK(has(file_problems(kTask + "[optim.groups]\nmatch = \"*\""), "must be a list of tables"));
-  CHECK(file_problems(kTask + "[train]\n[model]") == "");
+  CHECK(has(file_problems(kTaskLine + "[optim.groups]\nmatch = \"*\""), "must be a list of tables"));
+  CHECK(file_problems(kTaskLine + "[train]\n[model]") == "");
 }
 
 TEST_CASE("messages show what was written") {
-  CHECK(has(file_problems(kTask + "seed = 1979-05-27"), "seed = 1979-05-27: must be int"));
-  CHECK(has(file_problems(kTask + "seed = 07:32:00"), "seed = 07:32:00: must be int"));
-  CHECK(has(file_problems(kTask + "seed = 1979-05-27T07:32:00Z"), "seed = 1979-05-27T07:32:00Z: must be int"));
+  CHECK(has(file_problems(kTaskLine + "seed = 1979-05-27"), "seed = 1979-05-27: must be int"));
+  CHECK(has(file_problems(kTaskLine + "seed = 07:32:00"), "seed = 07:32:00: must be int"));
+  CHECK(has(file_problems(kTaskLine + "seed = 1979-05-27T07:32:00Z"), "seed = 1979-05-27T07:32:00Z: must be int"));
   CHECK(has(refused(dry_run({"--set", "seed=1979-05-27"})), "seed = 1979-05-27: must be int"));
-  CHECK(has(file_problems(kTask + "[optim]\nno_decay = [1979-05-27]"), "1979-05-27"));
-  CHECK(has(file_problems(kTask + "\"\" = 3"), "\"\" = 3: unknown key"));
-  CHECK(has(file_problems(kTask + "[model]\n\"\" = 3"), "model.\"\" = 3: unknown key"));
-  CHECK(has(file_problems(kTask + "[optim]\ngroups = [{match = \"*\", \"\" = 3}]"), "unknown option \"\""));
+  CHECK(has(file_problems(kTaskLine + "[optim]\nno_decay = [1979-05-27]"), "1979-05-27"));
+  CHECK(has(file_problems(kTaskLine + "\"\" = 3"), "\"\" = 3: unknown key"));
+  CHECK(has(file_problems(kTaskLine + "[model]\n\"\" = 3"), "model.\"\" = 3: unknown key"));
+  CHECK(has(file_problems(kTaskLine + "[optim]\ngroups = [{match = \"*\", \"\" = 3}]"), "unknown option \"\""));
   CHECK(has(refused({"eval", ".", "--which", ""}), "must be last, best or step-N, not \"\""));
   CHECK(has(refused({"help", ""}), "there is no help on \"\""));
   CHECK(has(refused({""}), "unknown command \"\""));
@@ -171,8 +171,8 @@ TEST_CASE("data: an item that is not there is a wrong request, also in a stream 
   CHECK(has(refused({"data", "show", task, "--item", "99999999999"}),
             "--item  99999999999 is out of range: train has the items 0 to 4294967295"));
   CHECK(has(refused({"data", "show", task, "--split", "val", "--item", "30"}), "30 is out of range: val has the items 0 to 2"));
-  CHECK(run_program({"data", "show", task, "--item", "4294967295"}).code == 0);
-  CHECK(has(file_problems("data.train_size = 99999999999\n" + kTask), "must be int 0..4294967296"));
+  CHECK(run_waymark({"data", "show", task, "--item", "4294967295"}).code == 0);
+  CHECK(has(file_problems("data.train_size = 99999999999\n" + kTaskLine), "must be int 0..4294967296"));
 }
 
 TEST_CASE("distances that an encoding refuses are told before anything runs") {
@@ -186,11 +186,11 @@ TEST_CASE("distances that an encoding refuses are told before anything runs") {
 
 TEST_CASE("a glob that fits no parameter") {
   const std::string groups = file_problems("optim.groups = [{match = \"*.bais\", lr_scale = 2}, {match = \"*\"}, "
-                                           "{match = \"head.*\", freeze = true}]\noptim.no_decay = [\"*.biass\"]\n" + kTask);
+                                           "{match = \"head.*\", freeze = true}]\noptim.no_decay = [\"*.biass\"]\n" + kTaskLine);
   CHECK(has(groups, "a.toml:1|optim.groups[0]: match = *.bais matches no parameter. There are token_embedding.weight, "));
   CHECK(has(groups, "a.toml:1|optim.groups[2]: match = head.* matches only what an earlier group has already\n"));
   CHECK(has(groups, "a.toml:2|optim.no_decay: *.biass matches no parameter"));
   CHECK(file_problems("optim.groups = [{match = \"*.attention.position.*\", lr_scale = 2}]\noptim.no_decay = [\"*.bias\"]\n"
-                      "model.position = \"none, huang-m4\"\n" + kTask) == "");
-  CHECK(has(file_problems("optim.groups = [{match = \"*.attention.position.*\", lr_scale = 2}]\n" + kTask), "matches no parameter"));
+                      "model.position = \"none, huang-m4\"\n" + kTaskLine) == "");
+  CHECK(has(file_problems("optim.groups = [{match = \"*.attention.position.*\", lr_scale = 2}]\n" + kTaskLine), "matches no parameter"));
 }

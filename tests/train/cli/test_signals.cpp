@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Folder : waymark::test::TemporaryFolder {
-  Folder() {
+struct StoppedRun : waymark::test::TemporaryFolder {
+  StoppedRun() {
     std::ofstream text(*this / "text.txt");
     for (int i = 0; i < 300; ++i) text << "and the light shineth in darkness " << i % 9 << '\n';
   }
@@ -50,7 +50,7 @@ struct Folder : waymark::test::TemporaryFolder {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Folder, "signals at random moments: saved, resumed, the same bits") {
+TEST_CASE_FIXTURE(StoppedRun, "signals at random moments: saved, resumed, the same bits") {
   const auto start = std::chrono::steady_clock::now();
   Child plain(command("plain", false), *this / "plain.log");
   REQUIRE(wait(plain) == 0);

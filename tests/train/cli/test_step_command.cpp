@@ -9,23 +9,25 @@
 #include <sstream>
 
 #include "core/tensor/types.h"
+#include "tests/error_text.h"
 #include "tests/train/cli/program.h"
 #include "tests/train/cli/small_run.h"
 
 using waymark::i64;
-using waymark::test::run_program;
+using waymark::test::has;
+using waymark::test::run_waymark;
 namespace fs = std::filesystem;
 
 namespace {
 
-struct Folder : waymark::test::SmallRun {
+struct PipedRun : waymark::test::SmallRun {
   // The program with these lines on stdin.
   waymark::test::Outcome pipe(const std::string& lines, std::vector<std::string> more = {}, const char* columns = "80") const {
     const std::string file = (*this / "stdin.txt").string();
     std::ofstream(file) << lines;
     std::vector<std::string> all = words("step");
     all.insert(all.end(), more.begin(), more.end());
-    return run_program(all, "", [&] {
+    return run_waymark(all, "", [&] {
       const int in = ::open(file.c_str(), O_RDONLY);
       ::dup2(in, 0);
       ::setenv("COLUMNS", columns, 1);
@@ -34,12 +36,10 @@ struct Folder : waymark::test::SmallRun {
   }
 };
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("step: through a pipe, plain text, nothing written") {
-  const Folder folder;
+  const PipedRun folder;
   const auto r = folder.pipe("step\nuntil masked_softmax\nstep\ncheck\nback\n\nwhy head.weight\nprnt\nquit\n");
   INFO(r.err);
   CHECK(r.code == 0);
@@ -64,7 +64,7 @@ TEST_CASE("step: through a pipe, plain text, nothing written") {
 }
 
 TEST_CASE("step: a script fails at the first expectation that does not hold") {
-  const Folder folder;
+  const PipedRun folder;
   std::ofstream(folder / "good.txt") << "# walk\nuntil head.weight\nexpect op == linear\nexpect norm(grad(head.weight)) > 0\n";
   std::ofstream(folder / "bad.txt") << "step\nexpect op == softmax\nend\n";
   CHECK(folder.pipe("", {"--script", (folder / "good.txt").string()}).code == 0);
@@ -76,10 +76,10 @@ TEST_CASE("step: a script fails at the first expectation that does not hold") {
 }
 
 TEST_CASE("step: the weights and the batch of a checkpoint") {
-  const Folder folder;
+  const PipedRun folder;
   std::vector<std::string> train = folder.words("train");
   train.insert(train.end(), {"--steps", "3", "--out", (folder / "a").string(), "--progress", "none"});
-  const auto trained = run_program(train);
+  const auto trained = run_waymark(train);
   INFO(trained.err);
   REQUIRE(trained.code == 0);
   const auto loss_of = [](const std::string& out) { return out.substr(out.find("loss "), 16); };
@@ -91,7 +91,7 @@ TEST_CASE("step: the weights and the batch of a checkpoint") {
   CHECK(has(later.out, "step 3: "));
   CHECK(loss_of(later.out) != loss_of(first.out));
   // The checkpoint knows the config.
-  const auto alone = run_program({"step", "--from", (folder / "a").string(), "--batch", "0"});
+  const auto alone = run_waymark({"step", "--from", (folder / "a").string(), "--batch", "0"});
   CHECK(alone.code == 0);
   CHECK(has(alone.out, "step 0: "));
   CHECK(folder.pipe("", {"--from", (folder / "b").string()}).code == 2);
@@ -100,7 +100,7 @@ TEST_CASE("step: the weights and the batch of a checkpoint") {
 }
 
 TEST_CASE("step: help") {
-  const auto r = run_program({"help", "step"});
+  const auto r = run_waymark({"help", "step"});
   CHECK(r.code == 0);
   CHECK(has(r.out, "--from CHECKPOINT"));
   CHECK(has(r.out, "finite differences"));

@@ -8,7 +8,7 @@
 
 using namespace waymark;
 using namespace waymark::train;
-using test::run_program;
+using test::run_waymark;
 
 namespace {
 
@@ -37,23 +37,23 @@ TEST_CASE("waymark table prints means over seeds, and knows what it was asked") 
   write_run(folder.path(), "rope", 1, 2.5);
   write_run(folder.path(), "none", 0, 3.0);
   const std::string path = folder.path().string();
-  const auto table = run_program({"table", path, "--metric", "test.loss"});
+  const auto table = run_waymark({"table", path, "--metric", "test.loss"});
   CHECK(table.code == 0);
   CHECK(table.out.find("rope") != std::string::npos);
   CHECK(table.out.find("2.0") != std::string::npos);
-  const auto csv = run_program({"table", path, "--format", "csv", "--filter", "model.position=rope"});
+  const auto csv = run_waymark({"table", path, "--format", "csv", "--filter", "model.position=rope"});
   CHECK(csv.code == 0);
   CHECK(csv.out.find("rope") != std::string::npos);
   CHECK(csv.out.find("none") == std::string::npos);
-  const auto metric = run_program({"table", path, "--metric", "test.lss"});
+  const auto metric = run_waymark({"table", path, "--metric", "test.lss"});
   CHECK(metric.code == 2);
   CHECK(metric.out.empty());
-  const auto wrong = run_program({"table", path, "--rows", "model.positoin", "--from", "first", "--format", "pdf"});
+  const auto wrong = run_waymark({"table", path, "--rows", "model.positoin", "--from", "first", "--format", "pdf"});
   CHECK(wrong.code == 2);
   CHECK(wrong.err.find("--from    must be best | last, not first") != std::string::npos);
   CHECK(wrong.err.find("--format  must be md | csv | latex | json, not pdf") != std::string::npos);
-  CHECK(run_program({"table", path, "--rows", "model.positoin"}).err.find("Did you mean model.position?") !=
+  CHECK(run_waymark({"table", path, "--rows", "model.positoin"}).err.find("Did you mean model.position?") !=
         std::string::npos);
-  CHECK(run_program({"table", path + "/nothing"}).code == 2);
-  CHECK(run_program({"table"}).code == 2);
+  CHECK(run_waymark({"table", path + "/nothing"}).code == 2);
+  CHECK(run_waymark({"table"}).code == 2);
 }

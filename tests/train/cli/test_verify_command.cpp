@@ -7,30 +7,30 @@
 #include "tests/temporary_folder.h"
 #include "tests/train/cli/program.h"
 
-using waymark::test::run_program;
+using waymark::test::run_waymark;
 
 TEST_CASE("waymark verify tells pass, failure and an unusable file apart") {
   const std::string good = std::string(WAYMARK_SOURCE_DIR) + "/tests/golden/op_add.safetensors";
-  const auto pass = run_program({"verify", good});
+  const auto pass = run_waymark({"verify", good});
   CHECK(pass.code == 0);
   CHECK(pass.out.find("  pass  output") != std::string::npos);
-  const auto two = run_program({"verify", good, good, "--only", "output"});
+  const auto two = run_waymark({"verify", good, good, "--only", "output"});
   CHECK(two.out.find("2 of 2 files pass\n") != std::string::npos);
   CHECK(two.out.find("grad_input") == std::string::npos);
-  const auto json = run_program({"verify", good, "--json"});
+  const auto json = run_waymark({"verify", good, "--json"});
   CHECK(json.out.find("\"pass\":true") != std::string::npos);
   // Exact equality with another framework's sums is too much to ask for.
   const std::string hard = std::string(WAYMARK_SOURCE_DIR) + "/tests/golden/op_add.safetensors";
-  const auto fail = run_program({"verify", hard, "--rtol", "0", "--atol", "0"});
+  const auto fail = run_waymark({"verify", hard, "--rtol", "0", "--atol", "0"});
   CHECK(fail.code == 1);
   CHECK(fail.out.find("  FAIL  ") != std::string::npos);
   waymark::test::TemporaryFolder folder;
   std::ofstream(folder / "bad.safetensors") << "nothing";
-  CHECK(run_program({"verify", good, (folder / "bad.safetensors").string()}).code == 2);
-  CHECK(run_program({"verify", (folder / "missing").string()}).code == 2);
-  CHECK(run_program({"verify"}).code == 2);
-  CHECK(run_program({"verify", good, "--rtol", "-1"}).code == 2);
-  CHECK(run_program({"verify", good, "--rtol", "nan"}).code == 2);
+  CHECK(run_waymark({"verify", good, (folder / "bad.safetensors").string()}).code == 2);
+  CHECK(run_waymark({"verify", (folder / "missing").string()}).code == 2);
+  CHECK(run_waymark({"verify"}).code == 2);
+  CHECK(run_waymark({"verify", good, "--rtol", "-1"}).code == 2);
+  CHECK(run_waymark({"verify", good, "--rtol", "nan"}).code == 2);
 }
 
 TEST_CASE("waymark verify takes a folder, and sums up") {
@@ -39,25 +39,25 @@ TEST_CASE("waymark verify takes a folder, and sums up") {
   for (const char* name : {"op_add.safetensors", "loss_sar.safetensors", "loss_kl_div.safetensors"})
     std::filesystem::copy_file(golden + name, folder / name);
   std::ofstream(folder / "notes.txt") << "no case file";
-  const auto all = run_program({"verify", folder.path().string()});
+  const auto all = run_waymark({"verify", folder.path().string()});
   CHECK(all.code == 0);
   CHECK(all.out.find("3 of 3 files pass\n") != std::string::npos);
   CHECK(all.out.find("\nloss                     2     2     0         0") != std::string::npos);
   // Quiet: what fails, and the summary.
   std::ofstream(folder / "broken.safetensors") << "nothing";
-  const auto quiet = run_program({"verify", folder.path().string(), "--quiet"});
+  const auto quiet = run_waymark({"verify", folder.path().string(), "--quiet"});
   CHECK(quiet.code == 2);
   CHECK(quiet.err.find("broken.safetensors: cannot be used") != std::string::npos);
   CHECK(quiet.out.find("loss_sar") == std::string::npos);
   CHECK(quiet.out.find("3 of 4 files pass\n") != std::string::npos);
-  const auto json = run_program({"verify", folder.path().string(), "--json"});
+  const auto json = run_waymark({"verify", folder.path().string(), "--json"});
   CHECK(json.out.find("{\"summary\":{\"kind\":\"\",\"files\":4,\"passed\":3,\"failed\":0,\"unusable\":1") !=
         std::string::npos);
   // A failure counts less than a file that cannot be used.
   std::filesystem::remove(folder / "broken.safetensors");
-  CHECK(run_program({"verify", folder.path().string(), "--rtol", "0", "--atol", "0"}).code == 1);
+  CHECK(run_waymark({"verify", folder.path().string(), "--rtol", "0", "--atol", "0"}).code == 1);
   std::filesystem::create_directory(folder / "empty");
-  const auto empty = run_program({"verify", (folder / "empty").string()});
+  const auto empty = run_waymark({"verify", (folder / "empty").string()});
   CHECK(empty.code == 2);
   CHECK(empty.err.find("has no case files") != std::string::npos);
 }
@@ -65,16 +65,16 @@ TEST_CASE("waymark verify takes a folder, and sums up") {
 TEST_CASE("waymark verify --write writes files that verify, or nothing") {
   waymark::test::TemporaryFolder folder;
   const std::string to = (folder / "cases").string();
-  const auto two = run_program({"verify", "--write", to, "huang-m4(clip=3)", "loss(loss=sar)"});
+  const auto two = run_waymark({"verify", "--write", to, "huang-m4(clip=3)", "loss(loss=sar)"});
   CHECK(two.code == 0);
   CHECK(two.out.find("2 of 2 files pass\n") != std::string::npos);
-  CHECK(run_program({"verify", to}).code == 0);
-  const auto wrong = run_program({"verify", "--write", (folder / "none").string(), "rope", "huang-m5", "loss(loss=x)"});
+  CHECK(run_waymark({"verify", to}).code == 0);
+  const auto wrong = run_waymark({"verify", "--write", (folder / "none").string(), "rope", "huang-m5", "loss(loss=x)"});
   CHECK(wrong.code == 2);
   CHECK(wrong.err.find("2 problems") != std::string::npos);
   CHECK(!std::filesystem::exists(folder / "none"));
-  CHECK(run_program({"verify", "--write", to, "rope", "--rtol", "1"}).code == 2);
-  const auto help = run_program({"help", "case-files"});
+  CHECK(run_waymark({"verify", "--write", to, "rope", "--rtol", "1"}).code == 2);
+  const auto help = run_waymark({"help", "case-files"});
   CHECK(help.out.find("save_file(") != std::string::npos);
   CHECK(help.out.find("score_bias: ") != std::string::npos);
 }

@@ -17,7 +17,6 @@ Tensor with_grad(const Tensor& g) {
   p.set_grad(g);
   return p;
 }
-constexpr double kInf = std::numeric_limits<double>::infinity();
 }  // namespace
 
 TEST_CASE("clip_grad_norm_ as PyTorch does it, and returns the norm before") {

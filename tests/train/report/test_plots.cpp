@@ -20,7 +20,7 @@ using waymark::test::xml_problem;
 
 namespace {
 
-LoadedRun run(const std::string& position, i64 seed, const std::filesystem::path& folder = {}) {
+LoadedRun run_of(const std::string& position, i64 seed, const std::filesystem::path& folder = {}) {
   LoadedRun r;
   r.state = RunState::finished;
   r.folder = folder;
@@ -46,10 +46,10 @@ TEST_CASE("plots: learning curves of runs") {
         log.write(eval_record(step, "val", 5, {{"loss", 1.0 + static_cast<double>(seed)}, {"accuracy", 0.25}},
                               2 * static_cast<double>(step)));
       }
-      runs.push_back(run(position, seed, path));
+      runs.push_back(run_of(position, seed, path));
     }
-  runs.push_back(run("shaw", 0));                    // no folder
-  runs.push_back(run("shaw", 1, folder / "nowhere"));  // no file
+  runs.push_back(run_of("shaw", 0));                    // no folder
+  runs.push_back(run_of("shaw", 1, folder / "nowhere"));  // no file
   LineChart chart = curves_chart(runs);
   REQUIRE(chart.series.size() == 2);
   CHECK(chart.series[0].name == "rope");
@@ -76,7 +76,7 @@ TEST_CASE("plots: learning curves of runs") {
 TEST_CASE("plots: metric against test length") {
   std::vector<LoadedRun> runs;
   for (i64 seed = 0; seed < 3; ++seed) {
-    LoadedRun r = run("rope", seed);
+    LoadedRun r = run_of("rope", seed);
     Evaluation e;
     const std::pair<const char*, i64> splits[] = {{"val", 0}, {"test@256", 256}, {"test", 0}, {"test@128", 0}};
     for (const auto& [name, length] : splits) {
@@ -89,7 +89,7 @@ TEST_CASE("plots: metric against test length") {
     r.result.baselines = {{"majority", "test", "accuracy", 0.2}, {"majority", "test", "loss", 3}};
     runs.push_back(r);
   }
-  runs.push_back(run("none", 0));
+  runs.push_back(run_of("none", 0));
   runs.back().state = RunState::failed;
   const LineChart chart = length_chart(runs, "accuracy");
   REQUIRE(chart.series.size() == 1);
