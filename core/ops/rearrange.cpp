@@ -301,7 +301,9 @@ template <class Range> Tensor triangle_value(const Tensor& x, Range range) {
   return y;
 }
 
-i64 limited_diagonal(i64 diagonal, const Tensor& x) { return std::clamp(diagonal, -x.shape().at(-2) - 1, x.shape().at(-1) + 1); }
+i64 limited_diagonal(i64 diagonal, const Tensor& x) {
+  return std::clamp(diagonal, -x.shape().at(-2) - 1, x.shape().at(-1) + 1);
+}
 
 void check_matrix(std::string_view op, const Arg& x) {
   check_defined(op, x);

@@ -46,12 +46,13 @@ OP_CASES(attention_cases) {
 
 namespace {
 
+Tensor waves(const Shape& shape, double first) { return counted(shape, first, 0.9).requires_grad_(); }
 
 }  // namespace
 
 TEST_CASE("D27 queries without keys: value 0, gradient 0, for masks of both kinds") {
   for (const bool bias : {false, true}) {
-    Tensor q = counted({1, 2, 3}, 1, 0.9).requires_grad_(), k = counted({1, 2, 3}, 2, 0.9).requires_grad_(), v = counted({1, 2, 2}, 3, 0.9).requires_grad_();
+    Tensor q = waves({1, 2, 3}, 1), k = waves({1, 2, 3}, 2), v = waves({1, 2, 2}, 3);
     Tensor m = bias ? leaf({2, 2}, {-kInf, -kInf, 0.5, -kInf}) : make<bool>({2, 2}, {false, false, true, false});
     const Tensor y = scaled_dot_product_attention(q, k, v, m);
     const auto rows = y.to_vector<double>(), first = v.to_vector<double>();
@@ -67,14 +68,14 @@ TEST_CASE("D27 queries without keys: value 0, gradient 0, for masks of both kind
 }
 
 TEST_CASE("the result of attention lies in memory by tokens: merging the heads is a view") {
-  const Tensor y = scaled_dot_product_attention(counted({2, 3, 4, 5}, 1, 0.9).requires_grad_(), counted({2, 3, 6, 5}, 2, 0.9).requires_grad_(), counted({2, 3, 6, 7}, 3, 0.9).requires_grad_());
+  const Tensor y = scaled_dot_product_attention(waves({2, 3, 4, 5}, 1), waves({2, 3, 6, 5}, 2), waves({2, 3, 6, 7}, 3));
   CHECK(y.shape() == Shape{2, 3, 4, 7});
   CHECK(y.transpose(1, 2).is_contiguous());
   CHECK(y.transpose(1, 2).view({2, 4, 21}).shape() == Shape{2, 4, 21});
 }
 
 TEST_CASE("grouped heads read the key head h·H_kv/H") {
-  const Tensor q = counted({2, 6, 3, 4}, 1, 0.9).requires_grad_(), k = counted({2, 2, 5, 4}, 2, 0.9).requires_grad_(), v = counted({2, 2, 5, 3}, 3, 0.9).requires_grad_();
+  const Tensor q = waves({2, 6, 3, 4}, 1), k = waves({2, 2, 5, 4}, 2), v = waves({2, 2, 5, 3}, 3);
   const auto repeated = [](const Tensor& t) {
     const Shape &s = t.shape();
     return reshape(expand(unsqueeze(t, 2), {s[0], s[1], 3, s[2], s[3]}), {s[0], 6, s[2], s[3]});
@@ -87,7 +88,7 @@ TEST_CASE("grouped heads read the key head h·H_kv/H") {
 }
 
 TEST_CASE("attention with dropout is the composition of its parts, with the draw of the scope") {
-  const Tensor q = counted({2, 2, 3, 4}, 1, 0.9).requires_grad_(), k = counted({2, 2, 5, 4}, 2, 0.9).requires_grad_(), v = counted({2, 2, 5, 3}, 3, 0.9).requires_grad_();
+  const Tensor q = waves({2, 2, 3, 4}, 1), k = waves({2, 2, 5, 4}, 2), v = waves({2, 2, 5, 3}, 3);
   const Scope scope("encoder.attention");
   const RandomScope random(7);
   const Tensor y = scaled_dot_product_attention(q, k, v, {}, 0.4);

@@ -152,7 +152,7 @@ TEST_CASE("C12 a mean over nothing is an Error, or 0 on request") {
   check_loss([&](const Tensor& x) { return cross_entropy(x, ignored, {.empty = "zero"}); }, rows(), 0, Numbers(6, 0.0));
   check_loss([&](const Tensor& x) { return nll_loss(x, ignored, {.empty = "zero"}); }, rows(), 0, Numbers(6, 0.0));
   check_loss([&](const Tensor& x) { return cross_entropy(x, targets(), {.weight = make<double>({3}, {0, 1, 0}), .empty = "zero"}); },
-        rows(), 0, Numbers(6, 0.0));
+             rows(), 0, Numbers(6, 0.0));
   check_loss([&](const Tensor& x) { return cross_entropy(x, none, {.empty = "zero"}); }, empty, 0, {});
   check_loss([&](const Tensor& x) { return cross_entropy(x, ignored, {.reduction = "sum"}); }, rows(), 0, Numbers(6, 0.0));
 }
