@@ -31,10 +31,14 @@ Picture picture_of(const Tensor& t) {
   visit_float(dense.dtype(), [&](auto zero) {
     const auto* v = dense.data<decltype(zero)>();
     for (i64 r = 0; r < rows; ++r)
-      for (i64 c = 0; c < columns; ++c) {
-        const size_t at = static_cast<size_t>(r * p.rows / rows * p.columns + c * p.columns / columns);
-        p.means[at] += static_cast<double>(v[r * columns + c]);
-        ++counts[at];
+      for (i64 block = 0; block < p.columns; ++block) {
+        // The columns c with c·blocks/columns = block.
+        const i64 begin = (block * columns + p.columns - 1) / p.columns, end = ((block + 1) * columns + p.columns - 1) / p.columns;
+        const size_t at = static_cast<size_t>(r * p.rows / rows * p.columns + block);
+        double sum = 0;
+        for (i64 c = begin; c < end; ++c) sum += static_cast<double>(v[r * columns + c]);
+        p.means[at] += sum;
+        counts[at] += end - begin;
       }
   });
   for (size_t i = 0; i < p.means.size(); ++i) p.means[i] /= static_cast<double>(counts[i]);

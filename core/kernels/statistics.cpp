@@ -11,7 +11,7 @@
 namespace waymark::kernels {
 namespace {
 
-constexpr i64 kChunk = 4096;
+constexpr i64 kChunk = 4096, kExactHistogram = 4096;
 
 template <class T> struct Bits;
 template <> struct Bits<float> {
@@ -46,6 +46,7 @@ template <class T> WAYMARK_CLONES bool any_nonfinite(const T* x, i64 n) {
   return found != 0;
 }
 
+// Sums of x − x[0] and of its square: one pass, and stable, since x[0] is of the data's size.
 template <class T> struct Sweep {
   T low, high;
   double sum, squares;
@@ -53,12 +54,13 @@ template <class T> struct Sweep {
 };
 template <class T> WAYMARK_CLONES Sweep<T> sweep(const T* x, i64 n) {
   T low = x[0], high = x[0];
+  const double first = static_cast<double>(x[0]);
   double sum = 0, squares = 0;
   i64 zeros = 0;
 #pragma omp simd reduction(min : low) reduction(max : high) reduction(+ : sum, squares, zeros)
   for (i64 i = 0; i < n; ++i) {
     const T v = x[i];
-    const double d = static_cast<double>(v);
+    const double d = static_cast<double>(v) - first;
     low = v < low ? v : low;
     high = v > high ? v : high;
     sum += d;
@@ -66,15 +68,6 @@ template <class T> WAYMARK_CLONES Sweep<T> sweep(const T* x, i64 n) {
     zeros += v == T(0) ? 1 : 0;
   }
   return {low, high, sum, squares, zeros};
-}
-template <class T> WAYMARK_CLONES double deviations_from(double mean, const T* x, i64 n) {
-  double total = 0;
-#pragma omp simd reduction(+ : total)
-  for (i64 i = 0; i < n; ++i) {
-    const double d = static_cast<double>(x[i]) - mean;
-    total += d * d;
-  }
-  return total;
 }
 
 template <class T> void count_bins(const T* x, i64 n, std::array<i64, 32>& bins) {
@@ -86,24 +79,42 @@ template <class T> void count_bins(const T* x, i64 n, std::array<i64, 32>& bins)
   for (size_t k = 0; k < 32; ++k) bins[k] += i64{part[0][k]} + part[1][k] + part[2][k] + part[3][k];
 }
 
+// The same from every 8th element, times 8: in large tensors the table is what costs.
+template <class T> void estimate_bins(const T* x, i64 n, std::array<i64, 32>& bins) {
+  T picked[kChunk / 8] = {};
+  i64 count = 0;
+  for (i64 i = 0; i + 8 <= n; i += 8) picked[count++] = x[i + (i >> 3 & 7)];
+  std::array<i64, 32> part{};
+  i64 zeros = 0;
+  count_bins(picked, count, part);
+  for (i64 i = 0; i < count; ++i) zeros += picked[i] == T(0);
+  part[0] -= zeros;
+  for (size_t k = 0; k < 32; ++k) bins[k] += 8 * part[k];
+}
+
 // A chunk of finite values.
-template <class T> Summary plain_chunk(const T* x, i64 n) {
+template <class T> Summary plain_chunk(const T* x, i64 n, bool exact) {
   Summary s;
   const Sweep<T> w = sweep(x, n);
+  const double first = static_cast<double>(x[0]), count = static_cast<double>(n), shift = w.sum / count;
   s.count = n;
   s.zeros = w.zeros;
   s.min = static_cast<double>(w.low);
   s.max = static_cast<double>(w.high);
-  s.mean = w.sum / static_cast<double>(n);
-  s.squares = w.squares;
-  s.deviations = deviations_from(s.mean, x, n);
-  count_bins(x, n, s.histogram);
-  s.histogram[0] -= s.zeros;
+  s.mean = first + shift;
+  s.deviations = std::max(0.0, w.squares - w.sum * shift);
+  s.squares = s.deviations + count * s.mean * s.mean;
+  if (exact) {
+    count_bins(x, n, s.histogram);
+    s.histogram[0] -= s.zeros;
+  } else {
+    estimate_bins(x, n, s.histogram);
+  }
   return s;
 }
 
 // A chunk with NaN or infinities: the finite values are gathered, the others counted.
-template <class T> Summary mixed_chunk(const T* x, i64 n, i64 begin) {
+template <class T> Summary mixed_chunk(const T* x, i64 n, i64 begin, bool exact) {
   T finite[kChunk];
   i64 kept = 0;
   Summary other;
@@ -116,7 +127,7 @@ template <class T> Summary mixed_chunk(const T* x, i64 n, i64 begin) {
     else if (x[i] > 0) meet(other.positive_inf, other.first_positive_inf, i);
     else meet(other.negative_inf, other.first_negative_inf, i);
   }
-  Summary s = kept ? plain_chunk(finite, kept) : Summary{};
+  Summary s = kept ? plain_chunk(finite, kept, exact) : Summary{};
   s.count = n;
   s.nan = other.nan;
   s.positive_inf = other.positive_inf;
@@ -176,12 +187,13 @@ template <class T> WAYMARK_CLONES Products products_chunk(const T* a, const T* b
 
 template <class T> Summary summarize(const T* x, i64 n) {
   if (n <= 0) return {};
+  const bool exact = n <= kExactHistogram;
   return deterministic_reduce<Summary>(
       n, kChunk,
       [&](i64 begin, i64 end) {
         // One call may get more than a chunk where there is only one.
         const i64 size = end - begin;
-        return any_nonfinite(x + begin, size) ? mixed_chunk(x + begin, size, begin) : plain_chunk(x + begin, size);
+        return any_nonfinite(x + begin, size) ? mixed_chunk(x + begin, size, begin, exact) : plain_chunk(x + begin, size, exact);
       },
       combined);
 }
