@@ -16,7 +16,6 @@ struct Summary {
   double deviations = 0;  // Σ (x − mean)²
   double squares = 0;     // Σ x²
   // Bin k counts 2^(k−24) ≤ |x| < 2^(k−23); the first and the last also take what lies beyond. Zeros are not counted.
-  // Above 4,096 elements it is counted from every 8th element, times 8.
   std::array<i64, 32> histogram{};
 };
 template <class T> Summary summarize(const T* x, i64 n);
