@@ -187,6 +187,11 @@ Summary combined(const Summary& a, const Summary& b) {
   return s;
 }
 
+template <class T> WAYMARK_CLONES void add_row(const T* x, i64 n, double* sums) {
+#pragma omp simd
+  for (i64 i = 0; i < n; ++i) sums[i] += static_cast<double>(x[i]);
+}
+
 template <class T> WAYMARK_CLONES Products products_chunk(const T* a, const T* b, i64 n) {
   double ab = 0, aa = 0, bb = 0;
 #pragma omp simd reduction(+ : ab, aa, bb)
@@ -214,6 +219,28 @@ template <class T> Summary summarize(const T* x, i64 n) {
       combined);
 }
 
+template <class T> void block_means(const T* x, i64 rows, i64 columns, i64 down, i64 across, double* means) {
+  constexpr i64 kSide = 1024;  // columns whose sums are kept at a time
+  const auto first = [](i64 block, i64 n, i64 blocks) { return (block * n + blocks - 1) / blocks; };
+  std::fill(means, means + down * across, 0.0);
+  double sums[kSide];
+  for (i64 i = 0; i < down; ++i) {
+    const i64 begin = first(i, rows, down), end = first(i + 1, rows, down);
+    i64 j = 0;
+    for (i64 left = 0; left < columns; left += kSide) {
+      const i64 width = std::min(kSide, columns - left);
+      std::fill(sums, sums + width, 0.0);
+      for (i64 r = begin; r < end; ++r) add_row(x + r * columns + left, width, sums);
+      for (i64 c = 0; c < width; ++c) {
+        while (left + c >= first(j + 1, columns, across)) ++j;
+        means[i * across + j] += sums[c];
+      }
+    }
+    for (j = 0; j < across; ++j)
+      means[i * across + j] /= static_cast<double>((end - begin) * (first(j + 1, columns, across) - first(j, columns, across)));
+  }
+}
+
 template <class T> int nonfinite_level(const T* x, i64 n) {
   int level = 0;
   for (i64 begin = 0; begin < n && level < 2; begin += kChunk) {
@@ -233,10 +260,11 @@ template <class T> Products products(const T* a, const T* b, i64 n) {
       [](const Products& p, const Products& q) { return Products{p.ab + q.ab, p.aa + q.aa, p.bb + q.bb}; });
 }
 
-#define WAYMARK_STATISTICS(T)                     \
-  template Summary summarize<T>(const T*, i64);   \
-  template int nonfinite_level<T>(const T*, i64); \
-  template Products products<T>(const T*, const T*, i64);
+#define WAYMARK_STATISTICS(T)                            \
+  template Summary summarize<T>(const T*, i64);          \
+  template int nonfinite_level<T>(const T*, i64);        \
+  template Products products<T>(const T*, const T*, i64); \
+  template void block_means<T>(const T*, i64, i64, i64, i64, double*);
 WAYMARK_STATISTICS(float)
 WAYMARK_STATISTICS(double)
 #undef WAYMARK_STATISTICS

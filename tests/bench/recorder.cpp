@@ -1,7 +1,11 @@
 // What a recorder costs: whole training steps of small language models without one, with Keep::stats and Keep::values,
 // and with anomaly mode, taken in turn; medians of the CPU time of one thread, and their ratios to the plain step.
 //   ninja -C build waymark-bench && build/waymark-bench --benchmark_filter=training_step
-// One op, recorder off and on, in instructions: see the end of the file.
+//
+// What one op pays for the recorder that could be there, in instructions of 1,000 additions of one element, without a
+// recorder (additions/0) and with one (additions/1); the line "Collected" has them:
+//   count() { valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect='*add_1000_times*' "$@"; }
+//   count build/waymark-bench --benchmark_filter=additions/0
 #include <benchmark/benchmark.h>
 #include <time.h>
 
@@ -77,6 +81,20 @@ void training_step(benchmark::State& state) {
 BENCHMARK(training_step)
     ->Args({4, 32, 32, 2})->Args({4, 32, 64, 2})->Args({16, 64, 64, 2})->Args({16, 64, 128, 4})
     ->Iterations(60)->Unit(benchmark::kMillisecond);
+
+[[gnu::noinline]] void add_1000_times(const Tensor& a, const Tensor& b) {
+  for (int i = 0; i < 1000; ++i) benchmark::DoNotOptimize(a + b);
+}
+
+// Argument: with a recorder?
+void additions(benchmark::State& state) {
+  const Tensor a = ones({1}), b = ones({1});
+  for (int i = 0; i < 100; ++i) benchmark::DoNotOptimize(a + b);  // the allocator's first blocks
+  std::optional<inspect::Recorder> recorder;
+  if (state.range(0)) recorder.emplace();
+  for (auto _ : state) add_1000_times(a, b);
+}
+BENCHMARK(additions)->Arg(0)->Arg(1)->Iterations(1)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace waymark
