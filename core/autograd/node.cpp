@@ -69,7 +69,12 @@ std::string Saved::what() const {
   return numbered ? fmt::format("{} {}", name, index) : std::string(name);
 }
 
-std::string Node::label() const { return fmt::format("{} #{}", op->name, seq); }
+std::string Node::label() const {  // cards are full of it
+  const fmt::format_int number(seq);
+  std::string out;
+  out.reserve(op->name.size() + 2 + number.size());
+  return out.append(op->name).append(" #").append(number.data(), number.size());
+}
 
 std::string Node::where() const {
   std::string out = loc ? fmt::format("{}:{}", loc.name(), loc.line) : "";

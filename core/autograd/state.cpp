@@ -1,6 +1,8 @@
 #include "core/autograd/state.h"
 
-#include <deque>
+#include <array>
+#include <atomic>
+#include <bit>
 #include <mutex>
 #include <unordered_map>
 
@@ -9,10 +11,30 @@
 namespace waymark {
 namespace {
 
+// The paths lie in blocks of 64, 128, 256, ... strings that never move, so that reading one takes no lock: whoever has
+// an id has it from intern_scope(), which had written the path before.
 struct Interned {
-  std::mutex mutex;
-  std::deque<std::string> paths{""};  // deque: the strings never move
-  std::unordered_map<std::string_view, u32> ids{{"", 0}};
+  static constexpr u32 kFirst = 64;
+  std::mutex mutex;  // of what follows; `blocks` and `count` may be read without it
+  std::unordered_map<std::string_view, u32> ids;
+  std::array<std::atomic<std::string*>, 26> blocks{};
+  std::atomic<u32> count{0};
+
+  Interned() { add(""); }
+  static u32 block_of(u32 id) { return static_cast<u32>(std::bit_width(id / kFirst + 1)) - 1; }
+  std::string& at(u32 id) const {
+    const u32 block = block_of(id);
+    return blocks[block].load(std::memory_order_acquire)[id - kFirst * ((1U << block) - 1)];
+  }
+  u32 add(std::string_view path) {
+    const u32 id = count.load(std::memory_order_relaxed), block = block_of(id);
+    if (block >= blocks.size()) fail("scope", "there are {} module paths already", id);
+    if (!blocks[block]) blocks[block].store(new std::string[size_t{kFirst} << block], std::memory_order_release);
+    at(id) = path;
+    ids.emplace(at(id), id);
+    count.store(id + 1, std::memory_order_release);
+    return id;
+  }
 };
 Interned& interned() {
   static Interned* const immortal = new Interned;
@@ -23,18 +45,15 @@ Interned& interned() {
 
 u32 intern_scope(std::string_view path) {
   Interned& t = interned();
-  std::lock_guard lock(t.mutex);
-  if (auto it = t.ids.find(path); it != t.ids.end()) return it->second;
-  t.paths.emplace_back(path);
-  const u32 id = static_cast<u32>(t.paths.size() - 1);
-  t.ids.emplace(t.paths.back(), id);
-  return id;
+  const std::lock_guard lock(t.mutex);
+  const auto it = t.ids.find(path);
+  return it != t.ids.end() ? it->second : t.add(path);
 }
 
 const std::string& scope_path(u32 id) {
-  Interned& t = interned();
-  std::lock_guard lock(t.mutex);
-  return t.paths.at(id);
+  const Interned& t = interned();
+  if (id >= t.count.load(std::memory_order_acquire)) fail("scope", "there is no module path of number {}", id);
+  return t.at(id);
 }
 
 Scope::Scope(u32 id) : before_(thread_state().scope), path_before_(current_scope_path()) {

@@ -32,6 +32,7 @@ bool BackwardRun::step() {
   if (state_->phase == State::Phase::ended) return false;
   NodeCard card;
   if (!state_->run_one(&card)) return false;
+  if (RunObserver* observer = run_observer(); observer && observer->wants_cards()) observer->on_card(NodeCard(card));
   state_->last_card = std::move(card);
   state_->has_card = true;
   return true;

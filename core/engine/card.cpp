@@ -85,6 +85,11 @@ NodeCard BackwardRun::State::describe_node(const Node& node) {
     c.line = node.loc.line;
   }
   if (!node.op->twin.empty()) c.form = "fused";
+  c.inputs.reserve(node.edges.size());
+  c.outputs.reserve(node.outputs.size());
+  c.incoming.reserve(node.outputs.size());
+  c.outgoing.reserve(node.edges.size());
+  c.saved.reserve(node.saved.size());
   for (const Edge& e : node.edges) c.inputs.emplace_back().name = name_of_target(e);
   for (u32 k = 0; k < node.outputs.size(); ++k) {
     CardTensor& out = c.outputs.emplace_back();
@@ -158,8 +163,8 @@ NodeCard::Outgoing BackwardRun::State::describe_edge(const Node& node, size_t in
     out.seq = to.node->seq;
     out.slot = to.slot;
   }
-  out.before.name = out.after.name = fmt::format("{}<-{}", out.to, node.label());
-  out.slot_before.name = out.slot_after.name = fmt::format("grad({})", out.to);
+  out.before.name = out.after.name = out.to + "<-" + node.label();
+  out.slot_before.name = out.slot_after.name = "grad(" + out.to + ")";
   if (slot.value.defined()) out.slot_before.set(slot.value, slot.has_stats ? slot.stats : stats_of(slot.value));
   if (g.value.defined()) {
     out.before.known = true;
@@ -221,10 +226,11 @@ void share_out(std::vector<Contribution>& parts, const Tensor& sum) {
     parts[0].share = parts[0].cosine = norm > 0 && std::isfinite(norm) ? 1 : NAN;
     return;
   }
-  const double squares = sum.defined() ? alignment_of(sum, sum).dot : 0;
+  double squares = NAN;
   for (Contribution& part : parts) {
     if (!part.gradient.value.defined() || part.gradient.shape != sum.shape()) continue;
     const Alignment a = alignment_of(part.gradient.value, sum);
+    squares = a.squares;
     part.share = squares > 0 ? a.dot / squares : NAN;
     part.cosine = a.cosine;
   }

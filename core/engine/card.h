@@ -136,7 +136,8 @@ class RunObserver {
   virtual bool wants_cards() const { return false; }
   // Fills in what the engine does not know: forward values and attributes.
   virtual void complete(NodeCard& /*card*/, const Node& /*node*/) {}
-  virtual void on_card(const NodeCard& /*card*/) {}
+  // After the node ran. The card is the observer's to keep.
+  virtual void on_card(NodeCard&& /*card*/) {}
   virtual void on_rewind(u64 /*run*/, i64 /*to*/) {}
   // True once after something was found at which until() should stop.
   virtual bool pause() { return false; }

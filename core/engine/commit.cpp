@@ -45,7 +45,9 @@ void BackwardRun::State::run_rest() {
   for (bool more = true; more;) {
     RunObserver* const observer = run_observer();
     NodeCard card;
-    more = run_one(observer && observer->wants_cards() ? &card : nullptr);
+    const bool wanted = observer && observer->wants_cards();
+    more = run_one(wanted ? &card : nullptr);
+    if (more && wanted) observer->on_card(std::move(card));
   }
   try {
     for (const LeafState& l : leaves) {

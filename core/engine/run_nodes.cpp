@@ -167,7 +167,6 @@ bool BackwardRun::State::run_next(NodeCard* card) {
     }
     run_rule_of(state, card);
     ++done;
-    if (card && run_observer()) run_observer()->on_card(*card);
     return true;
   }
   return false;

@@ -84,7 +84,7 @@ Alignment alignment_of(const Tensor& a, const Tensor& b) {
     return kernels::products(x.data<T>(), y.data<T>(), x.numel());
   });
   const double norms = std::sqrt(p.aa) * std::sqrt(p.bb);
-  return {p.ab, norms > 0 ? p.ab / norms : NAN};
+  return {p.ab, p.bb, norms > 0 ? p.ab / norms : NAN};
 }
 
 std::string short_text(const TensorStats& s) {

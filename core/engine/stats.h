@@ -30,9 +30,9 @@ WAYMARK_API TensorStats stats_of(const Tensor& t);
 // 0: all finite, 1: ±inf but no NaN, 2: NaN. 0 for i64 and b8, and for an undefined tensor.
 WAYMARK_API int nonfinite_level(const Tensor& t);
 
-// Σ a·b over two tensors of one shape, and the cosine of the angle between them; NaN where a norm is 0.
+// Σ a·b and Σ b² over two tensors of one shape, and the cosine of the angle between them; NaN where a norm is 0.
 struct Alignment {
-  double dot = 0, cosine = NAN;
+  double dot = 0, squares = 0, cosine = NAN;
 };
 WAYMARK_API Alignment alignment_of(const Tensor& a, const Tensor& b);
 

@@ -59,11 +59,17 @@ template <class F> i64 row_of_only(const Tensor& t, i64 dim, F f) {
   return -1;
 }
 
-// The op that made t, seen through views.
+// A view, or a number added to or a limit set for a tensor: sum + eps is still a sum.
+bool passes_on(const Node& n) {
+  constexpr std::string_view list[] = {"add", "sub", "clamp", "clamp_min"};
+  return n.op->view || (n.edges.size() == 1 && one_of(n.op->name, list));
+}
+
+// The op that made t, seen through these.
 std::string_view maker_of(const Tensor& t) {
   const AutogradMeta* m = meta_of(t);
   const Node* n = m ? m->history.node.get() : nullptr;
-  for (int i = 0; n && n->op->view && i < 8; ++i) n = n->edges.size() ? n->edges[0].node.get() : nullptr;
+  for (int i = 0; n && passes_on(*n) && i < 8; ++i) n = n->edges.size() ? n->edges[0].node.get() : nullptr;
   return n ? n->op->name : std::string_view();
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "core/inspect/replay.h"
+#include "core/kernels/statistics.h"
 #include "core/ops/elementwise.h"
 
 namespace waymark::inspect {
@@ -27,17 +28,9 @@ Picture picture_of(const Tensor& t) {
   p.rows = std::min(rows, kPictureSide);
   p.columns = std::min(columns, kPictureSide);
   p.means.assign(static_cast<size_t>(p.rows * p.columns), 0);
-  std::vector<i64> counts(p.means.size(), 0);
   visit_float(dense.dtype(), [&](auto zero) {
-    const auto* v = dense.data<decltype(zero)>();
-    for (i64 r = 0; r < rows; ++r)
-      for (i64 c = 0; c < columns; ++c) {
-        const size_t at = static_cast<size_t>(r * p.rows / rows * p.columns + c * p.columns / columns);
-        p.means[at] += static_cast<double>(v[r * columns + c]);
-        ++counts[at];
-      }
+    kernels::block_means(dense.data<decltype(zero)>(), rows, columns, p.rows, p.columns, p.means.data());
   });
-  for (size_t i = 0; i < p.means.size(); ++i) p.means[i] /= static_cast<double>(counts[i]);
   return p;
 }
 
@@ -145,6 +138,8 @@ void Recorder::see_op(const ForwardEvent& event) {
     f.order = of ? of->order + 1 : 2;
   }
   std::vector<Tensor> inputs;
+  inputs.reserve(event.inputs.size());
+  f.inputs.reserve(event.inputs.size());
   for (size_t i = 0; i < event.inputs.size(); ++i) {
     const Tensor& t = event.inputs[i];
     inputs.push_back(t);
@@ -246,8 +241,7 @@ void Recorder::trim(CardTensor& t, const std::string& of) const {
   if (t.value.defined() && !keeps(of, t.value.numel())) t.value = Tensor();
 }
 
-void Recorder::see_card(const NodeCard& card) {
-  NodeCard kept = card;
+void Recorder::see_card(NodeCard&& kept) {
   for (auto* list : {&kept.inputs, &kept.outputs})
     for (CardTensor& t : *list) trim(t, t.name);
   // Gradients are kept where the values of their tensor are.

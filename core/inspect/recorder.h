@@ -40,7 +40,7 @@ class WAYMARK_API Recorder final : public Watcher {
   void see_write(const Tensor& target) override;
   bool asks_for_cards() const override { return true; }
   void fill_in(NodeCard& card, const Node& node) override;
-  void see_card(const NodeCard& card) override;
+  void see_card(NodeCard&& card) override;
   void see_rewind(u64 run, i64 to) override;
 
   u32 find(const Tensor& t) const;

@@ -1,13 +1,17 @@
 #include "core/inspect/repl.h"
 
 #include <editline/readline.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -18,16 +22,33 @@ namespace waymark::inspect {
 namespace {
 
 volatile sig_atomic_t g_interrupted = 0;
-void on_interrupt(int) { g_interrupted = 1; }
+// Wakes the reader of keys: whichever thread the signal comes to, and whenever, its byte stays here until it is read.
+int g_wake[2] = {-1, -1};
+void on_interrupt(int) {
+  const int before = errno;
+  g_interrupted = 1;
+  if (::write(g_wake[1], "", 1) < 0) {  // full: the reader is awake
+  }
+  errno = before;
+}
+// Forgets what came; true if something had.
+bool take_interrupts() {
+  char bytes[64];
+  bool any = false;
+  while (::read(g_wake[0], bytes, sizeof bytes) > 0) any = true;
+  g_interrupted = 0;
+  return any;
+}
 
 // Ctrl-C ends a long command, not the program, while someone sits at the terminal.
 class InterruptGuard {
  public:
   InterruptGuard() {
+    if (g_wake[0] < 0 && ::pipe2(g_wake, O_CLOEXEC | O_NONBLOCK) != 0) fail("", "cannot make a pipe: {}", std::strerror(errno));
     struct sigaction action {};
     action.sa_handler = on_interrupt;
     sigaction(SIGINT, &action, &before_);
-    g_interrupted = 0;
+    take_interrupts();
   }
   ~InterruptGuard() { sigaction(SIGINT, &before_, nullptr); }
   InterruptGuard(const InterruptGuard&) = delete;
@@ -63,9 +84,34 @@ char** complete(const char* text, int, int) {
   return rl_completion_matches(text, next_completion);
 }
 
+void write_out(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+// The next key for libedit; EOF at the end of input and when Ctrl-C came. (Left to itself libedit may miss a signal that
+// another thread got.)
+int read_key(FILE*) {
+  while (true) {
+    pollfd sources[2] = {{STDIN_FILENO, POLLIN, 0}, {g_wake[0], POLLIN, 0}};
+    if (::poll(sources, 2, -1) < 0 && errno != EINTR) return EOF;
+    if (sources[1].revents) return EOF;
+    if (!sources[0].revents) continue;
+    unsigned char key = 0;
+    const ssize_t n = ::read(STDIN_FILENO, &key, 1);
+    if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) return EOF;
+    if (n == 1 && key < 0x80) return key;  // commands and names are ASCII
+  }
+}
+
 std::optional<std::string> read_edited(const std::vector<std::string>& words) {
   completion_words() = words;
+  take_interrupts();
   char* line = readline("(waymark) ");
+  while (!line && take_interrupts()) {  // Ctrl-C drops the line
+    write_out("\n");
+    line = readline("(waymark) ");
+  }
   if (!line) return std::nullopt;
   const std::string text = line;
   std::free(line);
@@ -82,11 +128,6 @@ std::optional<std::string> read_plain() {
   return line.empty() ? std::nullopt : std::optional(line);
 }
 
-void write_out(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
-
 }  // namespace
 
 ReplIo terminal_io() {
@@ -98,6 +139,7 @@ ReplIo terminal_io() {
   const char* terminal = std::getenv("TERM");
   io.bold = isatty(STDOUT_FILENO) == 1 && !(no_color && *no_color) && !(terminal && std::string_view(terminal) == "dumb");
   if (io.person && isatty(STDOUT_FILENO) == 1) {
+    rl_getc_function = read_key;
     rl_initialize();
     rl_attempted_completion_function = complete;
     io.read = read_edited;
@@ -149,7 +191,7 @@ int repl(BackwardRun& run, ReplIo io) {
       if (io.person) io.write("\n");
       return 0;
     }
-    g_interrupted = 0;
+    if (io.person) take_interrupts();
     const Stepper::Outcome outcome = stepper.execute(*line);
     if (outcome == Stepper::Outcome::quit) return 0;
     if (io.person) continue;

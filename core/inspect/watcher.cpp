@@ -32,9 +32,9 @@ void Watcher::complete(NodeCard& card, const Node& node) {
   if (outer_run_) outer_run_->complete(card, node);
   fill_in(card, node);
 }
-void Watcher::on_card(const NodeCard& card) {
-  if (outer_run_) outer_run_->on_card(card);
-  see_card(card);
+void Watcher::on_card(NodeCard&& card) {
+  if (outer_run_) outer_run_->on_card(NodeCard(card));
+  see_card(std::move(card));
 }
 void Watcher::on_rewind(u64 run, i64 to) {
   if (outer_run_) outer_run_->on_rewind(run, to);

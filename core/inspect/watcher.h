@@ -23,7 +23,7 @@ class WAYMARK_API Watcher : private Observer, private RunObserver {
   virtual void see_start(u64 /*run*/, const std::vector<Tensor>& /*roots*/) {}
   virtual bool asks_for_cards() const { return false; }
   virtual void fill_in(NodeCard&, const Node&) {}
-  virtual void see_card(const NodeCard&) {}
+  virtual void see_card(NodeCard&&) {}
   virtual void see_rewind(u64 /*run*/, i64 /*to*/) {}
   virtual bool asks_for_pause() { return false; }
 
@@ -34,7 +34,7 @@ class WAYMARK_API Watcher : private Observer, private RunObserver {
   void on_start(u64 run, const std::vector<Tensor>& roots) final;
   bool wants_cards() const final;
   void complete(NodeCard& card, const Node& node) final;
-  void on_card(const NodeCard& card) final;
+  void on_card(NodeCard&& card) final;
   void on_rewind(u64 run, i64 to) final;
   bool pause() final;
 

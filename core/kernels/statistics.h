@@ -29,10 +29,15 @@ struct Products {
 };
 template <class T> Products products(const T* a, const T* b, i64 n);
 
-#define WAYMARK_STATISTICS(T)                            \
-  extern template Summary summarize<T>(const T*, i64);   \
-  extern template int nonfinite_level<T>(const T*, i64); \
-  extern template Products products<T>(const T*, const T*, i64);
+// A matrix [rows, columns] cut into down × across blocks (at most rows × columns): block (i, j) begins at row
+// ⌈i·rows/down⌉ and column ⌈j·columns/across⌉. means: of the blocks, row by row.
+template <class T> void block_means(const T* x, i64 rows, i64 columns, i64 down, i64 across, double* means);
+
+#define WAYMARK_STATISTICS(T)                                   \
+  extern template Summary summarize<T>(const T*, i64);          \
+  extern template int nonfinite_level<T>(const T*, i64);        \
+  extern template Products products<T>(const T*, const T*, i64); \
+  extern template void block_means<T>(const T*, i64, i64, i64, i64, double*);
 WAYMARK_STATISTICS(float)
 WAYMARK_STATISTICS(double)
 #undef WAYMARK_STATISTICS

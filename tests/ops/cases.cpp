@@ -6,6 +6,7 @@
 
 #include "core/engine/functional.h"
 #include "core/engine/gradcheck.h"
+#include "core/inspect/anomaly.h"
 #include "core/ops/activation.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
@@ -43,6 +44,18 @@ Tensor ramp(const Shape& shape, double first, double step) {
   Tensor t = make_empty(shape, kF64);
   for (i64 i = 0; i < t.numel(); ++i) t.data<double>()[i] = first + step * static_cast<double>(i);
   return t;
+}
+
+// What anomaly mode reports of backward through f(); it must raise.
+template <class F> inspect::AnomalyReport anomaly_of(F f) {
+  const inspect::AnomalyMode mode;
+  try {
+    f().backward();
+  } catch (const inspect::AnomalyError& e) {
+    return e.report();
+  }
+  FAIL("nothing was found");
+  return {};
 }
 
 using Two = std::function<Tensor(const Tensor&, const Tensor&)>;
@@ -107,6 +120,17 @@ TEST_CASE("C05_where_does_not_hide_a_NaN_of_the_other_branch") {
   row({-1, 4}, [](const Tensor& x) { return where(x > 0, sqrt(x), x); }, {-1, 2}, {kNan, 0.25});
   // The double where guards the input, too.
   row({-1, 4}, [](const Tensor& x) { return where(x > 0, sqrt(where(x > 0, x, 1)), x); }, {-1, 2}, {1, 0.25});
+  // Anomaly mode names the forward sqrt, its place, and the branch that was not taken; of the double where it says nothing.
+  const Tensor x = leaf({-1, 4});
+  const inspect::AnomalyReport r = anomaly_of([&] { return where(x > 0, sqrt(x), x).sum(); });
+  CHECK(!r.backward);
+  CHECK(r.op == "sqrt");
+  CHECK(r.level == 2);
+  CHECK(r.places.at(0).starts_with("[0]"));
+  CHECK(r.hint == "branch not taken here; guard the input as well: where(c, sqrt(where(c, x, 1)), 0)");
+  const inspect::AnomalyMode mode;
+  where(x > 0, sqrt(where(x > 0, x, 1)), x).sum().backward();
+  CHECK(mode.reports().empty());
 }
 
 TEST_CASE("C06_power_corners") {
@@ -360,6 +384,19 @@ TEST_CASE("C70_a_linear_attention_without_weight_divides_by_0") {
   CHECK_VALUES(mixed(1e-9), {0, 13. / 3});
   backward_of(mixed(1e-9));
   for (const double g : q.grad().to_vector<double>()) CHECK(std::isfinite(g));
+  // Anomaly mode names the division and the row, whether the denominator is a bare sum or has an eps of 0.
+  for (const bool bare : {true, false}) {
+    const inspect::AnomalyReport r = anomaly_of([&] {
+      const Tensor weights = matmul(q, k.t());
+      return bare ? (matmul(weights, v) / weights.sum(1, true)).sum() : mixed(0).sum();
+    });
+    CAPTURE(bare);
+    CHECK(!r.backward);
+    CHECK(r.op == "div");
+    CHECK(r.places.size() == 1);
+    CHECK(r.places.at(0).starts_with("[0, 0]"));
+    CHECK(r.hint == "denominator 0 at [0, 0]: the sum that it comes from has no positive term there; add eps");
+  }
 }
 
 TEST_CASE("C73_masked_places_get_exactly_0") {

@@ -82,7 +82,8 @@ std::string case_help() {
   out +=
       "  optimizer(optimizer=adamw(lr=0.1), shape=[3,4], steps=4)\n"
       "  op(op=gather, input=[3,4], dim=1, index=int(shape=[3,2], high=4))\n"
-      "      a tensor is its shape, or float(shape=, low=, high=, grad=), int(shape=, low=, high=), bool(shape=)\n"
+      "      a tensor is its shape, or float(shape=, low=, high=, grad=), int(shape=, low=, high=), bool(shape=),\n"
+      "      or its values: values(of=[[1,2],[3,4]]); indices are ints, none, \"...\", slice(start=, stop=, step=), tensors\n"
       "  or, short for one of these: an encoding, an attention, an optimizer, or an op with its arguments.\n";
   return out;
 }

@@ -1,6 +1,7 @@
 // Kind `op` from a spec: matmul(input=[2,3], other=[3,4]), gather(input=[3,4], dim=1, index=int(shape=[3,2], high=4)).
 // A tensor argument is a shape (uniform in (-2, 2)), or float(shape, low, high, grad), int(shape, low, high),
-// bool(shape).
+// bool(shape), or its values themselves: values(of=[[1,2],[3,4]]), whose type (bool, int, float) theirs is.
+// indices: a list of ints, none, "...", slice(start=, stop=, step=), and such tensors.
 #include <map>
 
 #include "core/autograd/op_info.h"
@@ -74,7 +75,52 @@ Tensor between(const Shape& shape, double low, double high, DType dtype, const s
   return add(mul(rand(shape, {.dtype = dtype, .stream = "case." + name}), high - low), low);
 }
 
+// The extents of a nested list, every level of one length; its values in their order.
+void flatten(const std::string& name, const SpecValue& v, int level, Shape& shape, std::vector<SpecValue>& flat) {
+  if (v.kind() != SpecValue::Kind::list) {
+    if (level < shape.size()) fail("verify", "{}: the lists are not all equally long and deep", name);
+    return flat.push_back(v);
+  }
+  const i64 n = static_cast<i64>(v.list().size());
+  if (level == shape.size() && flat.empty()) shape.push_back(n);
+  if (level >= shape.size() || shape[level] != n) fail("verify", "{}: the lists are not all equally long and deep", name);
+  for (const SpecValue& x : v.list()) flatten(name, x, level + 1, shape, flat);
+}
+
+Tensor given_tensor(CaseDraft& d, const std::string& name, const Spec& spec) {
+  const SpecValue* of = spec.find("of");
+  const SpecValue* grad = spec.find("grad");
+  for (const nn::SpecArg& arg : spec.args)
+    if (arg.key != "of" && arg.key != "grad") fail("verify", "{}: values has no option {}; it has of, grad", name, arg.key);
+  if (!of || (grad && grad->kind() != SpecValue::Kind::boolean))
+    fail("verify", "{}: values(of=[[1,2],[3,4]], grad=false) is expected, not {}", name, to_string(spec));
+  Shape shape;
+  std::vector<SpecValue> flat;
+  flatten(name, *of, 0, shape, flat);
+  bool real = flat.empty(), number = true, boolean = true;
+  for (const SpecValue& v : flat) {
+    real |= v.kind() == SpecValue::Kind::real;
+    number &= v.kind() == SpecValue::Kind::real || v.kind() == SpecValue::Kind::integer;
+    boolean &= v.kind() == SpecValue::Kind::boolean;
+  }
+  if (!number && !boolean) fail("verify", "{}: values are numbers, or all of them true or false", name);
+  const DType dtype = real ? d.dtype : boolean ? kB8 : kI64;
+  if (grad && !grad->boolean()) d.constant.insert(name);
+  const Tensor t = make_empty(shape, dtype);
+  visit_dtype(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (size_t i = 0; i < flat.size(); ++i) {
+      const SpecValue& v = flat[i];
+      t.data<T>()[i] = v.kind() == SpecValue::Kind::real      ? static_cast<T>(v.real())
+                       : v.kind() == SpecValue::Kind::integer ? static_cast<T>(v.integer())
+                                                              : static_cast<T>(v.boolean());
+    }
+  });
+  return t;
+}
+
 Tensor tensor_of(CaseDraft& d, const std::string& name, const SpecValue& v) {
+  if (v.kind() == SpecValue::Kind::spec && v.spec().name == "values") return given_tensor(d, name, v.spec());
   if (v.kind() != SpecValue::Kind::spec) return between(shape_of(name, v), -2, 2, d.dtype, name);
   const nn::Options o = element_tables().resolve(v.spec());
   const Shape shape(o.integers("shape"));
@@ -85,6 +131,38 @@ Tensor tensor_of(CaseDraft& d, const std::string& name, const SpecValue& v) {
   if (o.name() == "bool") return ge(rand(shape, {.dtype = kF64, .stream = "case." + name}), 0.5);
   if (!o.boolean("grad")) d.constant.insert(name);
   return between(shape, o.real("low"), o.real("high"), d.dtype, name);
+}
+
+// Index[]: [0, none, "...", slice(start=1), values(of=[0,2])], as a file has it.
+Json indices_of(CaseDraft& d, const std::string& name, const SpecValue& v) {
+  if (v.kind() != SpecValue::Kind::list) fail("verify", "{} must be a list of indices", name);
+  Json::Array out;
+  for (const SpecValue& x : v.list()) {
+    const bool word = x.kind() == SpecValue::Kind::word || x.kind() == SpecValue::Kind::text;
+    if (x.kind() == SpecValue::Kind::integer) {
+      out.emplace_back(x.integer());
+    } else if (word && x.text() == "none") {
+      out.emplace_back();
+    } else if (word && x.text() == "...") {
+      out.emplace_back("...");
+    } else if (x.kind() != SpecValue::Kind::spec) {
+      fail("verify", "{}: {} is no index; these are ints, none, \"...\", slice(start=, stop=, step=) and tensors", name, to_string(x));
+    } else if (x.spec().name == "slice") {
+      Json::Array ends(3);
+      for (const nn::SpecArg& arg : x.spec().args) {
+        const size_t place = arg.key == "start" ? 0 : arg.key == "stop" ? 1 : arg.key == "step" ? 2 : 3;
+        if (place == 3 || arg.value.kind() != SpecValue::Kind::integer)
+          fail("verify", "{}: slice(start=1, stop=4, step=2) is expected, or parts of it, not {}", name, to_string(x));
+        ends[place] = arg.value.integer();
+      }
+      out.emplace_back(Json(Json::Object{{"slice", ends}}));
+    } else {
+      const std::string place = fmt::format("{}.{}", name, out.size());
+      d.tensors["input." + place] = tensor_of(d, place, x);
+      out.emplace_back("tensor");
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -127,6 +205,8 @@ CaseDraft draft_op(const Spec& spec) {
     const SpecValue& v = arg.value;
     if (type == types.end()) {
       unknown += (unknown.empty() ? "" : ", ") + arg.key;
+    } else if (type->second == "Index[]") {
+      call.set(arg.key, indices_of(d, arg.key, v));
     } else if (type->second == "Tensor[]" || type->second == "Tensor?[]") {
       if (v.kind() != SpecValue::Kind::list) fail("verify", "{} must be a list of shapes", arg.key);
       for (size_t i = 0; i < v.list().size(); ++i) {
