@@ -115,7 +115,7 @@ struct NoAttrs {
   void operator()(Attrs&) const {}
 };
 template <class AttrFn>
-void observe(const OpInfo& op, std::span<const Tensor> outputs, const Inputs& inputs, AttrFn&& attrs, Node* node) {
+[[gnu::cold, gnu::noinline]] void observe(const OpInfo& op, std::span<const Tensor> outputs, const Inputs& inputs, AttrFn&& attrs, Node* node) {
   Attrs list;
   attrs(list);
   thread_state().observer->on_op({op, inputs, outputs, list, node});
@@ -127,24 +127,26 @@ void observe(const OpInfo& op, std::span<const Tensor> outputs, const Inputs& in
 template <class Factory, class AttrFn = detail::NoAttrs>
 Tensor record(const OpInfo& op, Tensor value, Inputs inputs, Factory&& factory, AttrFn&& attrs = {}) {
   const std::span<const Tensor> outputs(&value, 1);
-  Intrusive<Node> node;
+  Node* made = nullptr;  // the output owns it
   if (detail::wants_node(op, outputs, inputs)) {
-    node = detail::make_node(op, outputs, inputs, factory);
+    const Intrusive<Node> node = detail::make_node(op, outputs, inputs, factory);
     detail::attach(node, outputs);
+    made = node.get();
   }
-  if (thread_state().observer) [[unlikely]] detail::observe(op, outputs, inputs, attrs, node.get());
+  if (thread_state().observer) [[unlikely]] detail::observe(op, outputs, inputs, attrs, made);
   return value;
 }
 
 // Several outputs, one node. The rule takes std::span<Tensor>.
 template <class Factory, class AttrFn = detail::NoAttrs>
 void record_many(const OpInfo& op, std::span<const Tensor> values, Inputs inputs, Factory&& factory, AttrFn&& attrs = {}) {
-  Intrusive<Node> node;
+  Node* made = nullptr;
   if (detail::wants_node(op, values, inputs)) {
-    node = detail::make_node(op, values, inputs, factory);
+    const Intrusive<Node> node = detail::make_node(op, values, inputs, factory);
     detail::attach(node, values);
+    made = node.get();
   }
-  if (thread_state().observer) [[unlikely]] detail::observe(op, values, inputs, attrs, node.get());
+  if (thread_state().observer) [[unlikely]] detail::observe(op, values, inputs, attrs, made);
 }
 
 // An op without derivative: observers see it, backward through it is refused with the reason in its OpInfo.
@@ -176,12 +178,13 @@ template <class Factory, class AttrFn = detail::NoAttrs>
 void record_inplace(const OpInfo& op, const Tensor& target, Inputs inputs, Factory&& factory, AttrFn&& attrs = {}) {
   const std::span<const Tensor> outputs(&target, 1);
   detail::wrote(op, target, inputs.loc());
-  Intrusive<Node> node;
+  Node* made = nullptr;
   if (detail::wants_node(op, outputs, inputs)) {
-    node = detail::make_node(op, outputs, inputs, factory);
+    const Intrusive<Node> node = detail::make_node(op, outputs, inputs, factory);
     detail::rebase(node, target);
+    made = node.get();
   }
-  if (thread_state().observer) [[unlikely]] detail::observe(op, outputs, inputs, attrs, node.get());
+  if (thread_state().observer) [[unlikely]] detail::observe(op, outputs, inputs, attrs, made);
 }
 
 }  // namespace waymark
