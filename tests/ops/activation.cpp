@@ -51,12 +51,6 @@ OP_CASES(activation_cases) {
   bad_input("glu", "glu: axis 1 of [3, 5] has the odd extent 5; it must have two halves", {input({3, 5})});
 }
 
-namespace {
-
-// Values and gradients of Σ f(x), by the fused backward and by the composed one.
-
-}  // namespace
-
 TEST_CASE("V36 V37 glu and softplus with beta") {
   check_values_of([](const Tensor& x) { return glu(x); }, {1, 0}, {0.5}, {0.5, 0.25});
   check_values_of([](const Tensor& x) { return softplus(x, 2); }, {0, 10, 10.5}, {0.346574, 10, 10.5}, {0.5, 1, 1}, 2e-6);

@@ -94,12 +94,6 @@ OP_CASES(more_reduce_cases) {
   bad_input("logsumexp", "logsumexp: dim 1 is outside*", {input({3}), arg("dim", 1)});
 }
 
-namespace {
-
-
-
-}  // namespace
-
 TEST_CASE("argmax, and max of rows") {
   CHECK(argmax(f64({1, 1})).item<i64>() == 0);
   CHECK(argmax(f64({1, kNan, kNan})).item<i64>() == 1);

@@ -124,6 +124,7 @@ OP_CASES(view_cases) {
   op_case("ravel", {input({2, 3})});
   bad_input("ravel", "ravel: the argument \"input\" (tensor) is missing", {});
   op_case("broadcast_to", {input({3, 1}), arg("size", List{2, 3, 4})});
+  op_case("broadcast_to", {input({3, 1}), arg("size", List{2, -1, 4})});  // -1: as it is
   bad_input("broadcast_to", "broadcast_to: [3] does not broadcast to [2]", {input({3}), arg("size", List{2})});
   op_case("expand_as", {input({3, 1}), other({2, 3, 4}).no_grad()});
   bad_input("expand_as", "expand: [3] does not expand to [2] (axis -1: 3 to 2)", {input({3}), other({2})});
@@ -140,12 +141,6 @@ OP_CASES(view_cases) {
   bad_input("as_strided", "as_strided: [3] with strides [2] and offset 0 reaches outside the storage of 4 elements",
             {input({4}), arg("size", List{3}), arg("stride", List{2})});
 }
-
-namespace {
-
-// Value of f at a leaf of these values, and the gradient of Σ w ⊙ f.
-
-}  // namespace
 
 TEST_CASE("V20_view_of_transposed") {
   const Tensor x = arange(6).view({2, 3}).t();

@@ -72,11 +72,6 @@ OP_CASES(scan_cases) {
   bad_input("diff", "diff: n must not be negative, got -1", {input({3}), arg("n", -1)});
 }
 
-namespace {
-
-
-}  // namespace
-
 TEST_CASE("V74_order_with_NaN") {
   CHECK_VALUES(sort(f64({kNan, 1, 2})).values, {1, 2, kNan});
   CHECK_VALUES(sort(f64({1, kNan, 2}), 0, true).values, {kNan, 2, 1});

@@ -37,11 +37,6 @@ OP_CASES(pooling_cases) {
   bad_input("interpolate", "interpolate: size and the last axis must be at least 1, got 2 for [3, 0]", {input({3, 0}), arg("size", 2)});
 }
 
-namespace {
-
-
-}  // namespace
-
 TEST_CASE("V51 averages of windows, zeros of the padding counted; adaptive windows overlap") {
   check_values_of([](const Tensor& x) { return avg_pool1d(x, 2, 1, 1); }, {1, 2, 3}, {.5, 1.5, 2.5, 1.5}, {1, 1, 1});
   check_values_of([](const Tensor& x) { return adaptive_avg_pool1d(x, 2); }, {1, 2, 3}, {1.5, 2.5}, {.5, 1, .5});

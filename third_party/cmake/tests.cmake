@@ -19,6 +19,7 @@ if(test_sources AND NOT BUILD_SHARED_LIBS)  # a shared library hides the inner p
   endif()
   # Tests are compiled once and run once: -O1 saves more than it costs. (The clones' test asks for what -O2 does.)
   target_compile_options(waymark-tests PRIVATE -O1)
+  set_target_properties(waymark-tests PROPERTIES WAYMARK_SANITIZE_AT_O0 ON)
   set_source_files_properties(tests/core/kernels/test_clones.cpp PROPERTIES COMPILE_OPTIONS -O2
     SKIP_PRECOMPILE_HEADERS ON)
   set_source_files_properties(tests/main.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
