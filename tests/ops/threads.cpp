@@ -8,7 +8,6 @@
 #include "core/engine/backward.h"
 #include "core/ops/registry.h"
 #include "core/parallel/parallel.h"
-#include "core/tensor/allocator.h"
 #include "tests/ops/instance.h"
 #include "tests/tensors.h"
 #include "tests/test_level.h"
@@ -85,10 +84,10 @@ TEST_CASE("every op gives the same bits at 1, 2, 3 and 4 threads") {
       try {
         one = results_and_gradients(x);
         break;
-      } catch (const OutOfMemory& e) {
-        FAIL_CHECK("too large a case: " << x.title << " times " << k << ": " << e.what());
-        break;
-      } catch (const Error&) {
+      } catch (const Error& e) {
+        // No memory: too large a case.
+        const std::string text = e.what();
+        if (text.find("cannot get") != std::string::npos) FAIL_CHECK("too large a case: " << x.title << " times " << k << ": " << text);
         if (k == 1) break;  // an error at its own size is for the test of the cases
       }
     }
