@@ -64,8 +64,6 @@ TEST_CASE("every op gives the same bits at 1, 2, 3 and 4 threads") {
   const int cases_of_an_op = by_level(1, 2, 100);
   // Not parallel, and slow: small matrices are enough.
   const std::set<std::string_view> cubic = {"linalg", "einsum", "similarity", "attention", "relative"};
-  // Results with as many elements as the inputs' numbers multiplied.
-  const std::set<std::string_view> products = {"kron", "outer", "diag_embed", "cartesian_prod", "meshgrid", "block_diag"};
   std::map<std::string, int> tried;
   std::set<std::string_view> large, parallel, all;
   for (const OpCase& c : all_cases()) {
@@ -73,22 +71,22 @@ TEST_CASE("every op gives the same bits at 1, 2, 3 and 4 threads") {
     if (!op || !op->apply || op->name == "empty") continue;  // empty: its values are what was in the memory
     all.insert(op->name);
     if (tried[c.op]++ >= cases_of_an_op) continue;
-    const i64 goal = products.contains(op->name) ? 300 : cubic.contains(op->family) ? 4000 : 70000;
+    // kron: its result has as many elements as both inputs multiplied.
+    const i64 goal = op->name == "kron" ? 300 : cubic.contains(op->family) ? 4000 : 70000;
     i64 k = 1;
     while (k < 40000 && largest(grown(c, k)) < goal && largest(grown(c, k + 1)) > largest(grown(c, k))) ++k;
     Instance x;
     std::vector<Tensor> one;
     set_num_threads(1);
-    for (;; k = 1) {
+    for (;;) {
       x = instance(op, title_of(c), grown(c, k), MemoryLayout::contiguous, 5);
       try {
         one = results_and_gradients(x);
         break;
       } catch (const Error& e) {
-        // No memory: too large a case.
-        const std::string text = e.what();
-        if (text.find("cannot get") != std::string::npos) FAIL_CHECK("too large a case: " << x.title << " times " << k << ": " << text);
         if (k == 1) break;  // an error at its own size is for the test of the cases
+        // Inputs that broadcast against each other, and products, outgrow the memory: smaller then.
+        k = std::string_view(e.what()).find("cannot get") != std::string_view::npos ? std::max<i64>(1, k / 16) : 1;
       }
     }
     if (k > 1) large.insert(op->name);
