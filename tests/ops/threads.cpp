@@ -86,7 +86,7 @@ TEST_CASE("every op gives the same bits at 1, 2, 3 and 4 threads") {
       } catch (const Error& e) {
         if (k == 1) break;  // an error at its own size is for the test of the cases
         // Inputs that broadcast against each other, and products, outgrow the memory: smaller then.
-        k = std::string_view(e.what()).find("cannot get") != std::string_view::npos ? std::max<i64>(1, k / 16) : 1;
+        k = std::string_view(e.what()).find("cannot get") != std::string_view::npos ? std::max<i64>(1, k / 64) : 1;
       }
     }
     if (k > 1) large.insert(op->name);
