@@ -4,7 +4,7 @@
 #   WAYMARK_TEST_LEVEL=quick|normal|full   how much the tests do (default normal)
 #   WAYMARK_BUILD_DIR=folder               where to build (default build/release)
 #   WAYMARK_TEST_WRAPPER="setarch -R"      put before the test commands
-# The last line is `N passed, N failed`; exit code 1 if anything failed, 2 if the set-up could not be done.
+# The last line is `N passed, N failed` (at level full the fuzz targets' follow); exit code 1 if anything failed, 2 if the set-up could not be done.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -33,4 +33,10 @@ awk '
   /^Test Passed\.$|^Test Pass Reason:/ { ok = 1 }
   END { close_test(); printf "%d passed, %d failed\n", all_passed, all_failed }
 ' Testing/Temporary/LastTest.log
+
+# At length: the libFuzzer targets, two million runs each. They need clang.
+if [[ ${WAYMARK_TEST_LEVEL:-} == full ]]; then
+  bash "$root/third_party/setup.sh" --with-fuzz
+  WAYMARK_BUILD_DIR=$build/fuzz bash "$root/tests/fuzz/run.sh" 2000000 || status=1
+fi
 exit "$status"

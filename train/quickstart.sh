@@ -6,7 +6,8 @@
 #     --attention LIST  attentions (default: dense)
 #     --seeds LIST      0..2 or 0,3,7 (default 0..2)
 #     --steps N         updates of each run (default 900)
-#     --out DIR         folder of the runs (default runs/quickstart); called again, only what is missing is done
+#     --out DIR         folder of the runs (default runs/quickstart, with the text's name and the steps behind it if they
+#                       are others: one table is of one task); called again, only what is missing is done
 # Trained on the first nine tenths of the text, measured on the last. Two runs at a time. Exit code 1 if a run failed, or
 # if the default comparison does not show what it must; 2 if the request was wrong.
 # Variables: WAYMARK_BUILD_DIR=DIR builds there (default build/quickstart); WAYMARK_PROGRAM=FILE is a program that is
@@ -17,9 +18,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${WAYMARK_BUILD_DIR:-$root/build/quickstart}
 waymark=${WAYMARK_PROGRAM:-$build/waymark}
 positions='none,sinusoid,learned(max_len=256),shaw,huang-m1,huang-m2,huang-m3,huang-m4,rope'
-text= attention=dense seeds=0..2 steps=900 out=runs/quickstart default=1
+text= attention=dense seeds=0..2 steps=900 out= default=1
 
-usage() { sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 wrong() { echo "quickstart: $1" >&2; exit 2; }
 while [[ $# -gt 0 ]]; do
   case $1 in
@@ -38,6 +39,11 @@ while [[ $# -gt 0 ]]; do
 done
 
 started=$SECONDS
+if [[ -z $out ]]; then
+  out=runs/quickstart
+  if [[ -n $text ]]; then out+=-$(basename "$text"); fi
+  if [[ $steps != 900 ]]; then out+=-$steps; fi
+fi
 recipe='lower=true, collapse=true, context=64, test_lengths=[128,256]'
 if [[ -n $text ]]; then
   if [[ ! -f $text || ! -r $text ]]; then wrong "cannot read $text"; fi
@@ -62,8 +68,11 @@ fi
 
 # Bible programs live in /usr/games on some systems.
 export PATH=$PATH:/usr/games
+status=0
 "$waymark" sweep "$root/train/configs/quickstart.toml" --task "$task" --set "model.position=$positions" \
-  --set "model.attention=$attention" --seeds "$seeds" --steps "$steps" -j 2 --out "$out"
+  --set "model.attention=$attention" --seeds "$seeds" --steps "$steps" -j 2 --out "$out" || status=$?
+# Failed runs are a part of the table; a wrong request or an interruption is the end.
+if [[ $status -gt 1 ]]; then exit "$status"; fi
 
 echo
 "$waymark" table "$out" --rows model.position --cols none --no-baselines --pooled \
@@ -71,6 +80,8 @@ echo
   --extra parameters,tokens_per_s --plots "$out/plots" | tee "$out/table.md"
 echo
 echo "table: $out/table.md   plots: $out/plots/*.svg   in all $((SECONDS - started)) s"
+
+if [[ $status != 0 ]]; then exit "$status"; fi
 
 # What the comparison must show, on mean losses at the trained length; anything else is reported as measured.
 if [[ $default == 1 ]]; then

@@ -67,7 +67,7 @@ Shares shares_of(const Tensor& x, const Tensor& other, const Tensor& keep, int d
 // share·d; a share of 0 adds nothing, whatever d is.
 Tensor product(const Tensor& share, const Tensor& d) { return mul(share, masked_fill(d, eq(share, 0), 0)); }
 
-Tensor twin(Divergence kind, const Tensor& x, const Tensor& other, const Tensor& keep, int dim) {
+Tensor divergence_twin(Divergence kind, const Tensor& x, const Tensor& other, const Tensor& keep, int dim) {
   const auto [p, q, d] = shares_of(x, other, keep, dim);
   if (kind == Divergence::forward) return sum(product(p, d), dim);
   return mul(sum(product(sub(p, q), d), dim), 0.5);
@@ -87,7 +87,7 @@ Grads recorded_gradients(Divergence kind, const Tensor& g, const Tensor& x, cons
 
 Tensor divergence(const OpInfo& op, Divergence kind, const Arg& x, const Arg& other, i64 dim, const Tensor& keep) {
   const int d = check_distributions(op.name, x, other, dim, keep);
-  if (explain_mode()) return twin(kind, *x, *other, keep, d);
+  if (explain_mode()) return divergence_twin(kind, *x, *other, keep, d);
   const Tensor a = kept_rows(*x, keep, d), b = kept_rows(*other, keep, d);
   const auto [rows, n] = row_count(a);
   const DType dtype = x->dtype();
@@ -145,7 +145,7 @@ extern constexpr OpInfo kSoftmaxKl{
     .formula = "y = KL(p‖q) = Σ p·d,  d = log p − log q,  p = softmax(input), q = softmax(other) over the kept classes",
     .rule = "dinput = g·p∘(d − y),  dother = g·(q − p)",
     .saves = WAYMARK_DIVERGENCE_SAVES,
-    .twin = "twin",
+    .twin = "divergence_twin",
     .flops = [](OpCall& c) { return 12.0 * static_cast<double>(c.tensor("input").numel()); },
     .apply =
         [](OpCall& c) {
@@ -163,7 +163,7 @@ extern constexpr OpInfo kSymmetricKl{
     .formula = "y = ½(KL(p‖q) + KL(q‖p)) = ½ Σ (p − q)·d,  d = log p − log q",
     .rule = "dinput = ½g·[p∘(d − KL(p‖q)) + (p − q)],  dother = ½g·[q∘(−d − KL(q‖p)) + (q − p)]",
     .saves = WAYMARK_DIVERGENCE_SAVES,
-    .twin = "twin",
+    .twin = "divergence_twin",
     .flops = [](OpCall& c) { return 12.0 * static_cast<double>(c.tensor("input").numel()); },
     .apply =
         [](OpCall& c) {

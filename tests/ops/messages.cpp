@@ -32,7 +32,7 @@ template <class F> std::string plain(F f) {
 
 }  // namespace
 
-TEST_CASE("messages: shapes, dtypes, places") {
+TEST_CASE("C43 messages: shapes, dtypes, places") {
   CHECK_ERROR(matmul(zeros({8, 64}), zeros({32, 8})), "matmul: inner sizes differ: [8, 64] x [32, 8] (64 != 32)");
   CHECK_ERROR(zeros({2, 3}) + zeros({4, 5}), "add: shapes do not broadcast: [2, 3] + [4, 5] (axis -1: 3 vs 5)");
   CHECK_ERROR(zeros({2, 3}) * zeros({4, 3}), "mul: shapes do not broadcast: [2, 3] + [4, 3] (axis -2: 2 vs 4)");
@@ -70,7 +70,7 @@ TEST_CASE("V41_V45_V50_shapes_that_do_not_fit") {
 #undef REFUSED
 }
 
-TEST_CASE("messages: versions and graphs that are gone") {
+TEST_CASE("C43 messages: versions and graphs that are gone") {
   const Tensor x = leaf({1, 2, 3});
   {
     const Scope scope("encoder.ffn");
@@ -104,7 +104,7 @@ TEST_CASE("messages: versions and graphs that are gone") {
         "  in backward of exp #N at messages.cpp:L");
 }
 
-TEST_CASE("messages: roots, inputs and gradients that are not there") {
+TEST_CASE("C43 messages: roots, inputs and gradients that are not there") {
   const Tensor x = leaf({1, 2});
   CHECK_ERROR((x.view({2, 1}) * zeros({1, 5}, kF64)).backward(),
               "backward: the root has shape [2, 5]; pass a seed of that shape or reduce it, for example mean()");
@@ -125,7 +125,7 @@ TEST_CASE("messages: roots, inputs and gradients that are not there") {
         "backward");
 }
 
-TEST_CASE("messages: memory") {
+TEST_CASE("C43 messages: memory") {
   testing::fail_after(0);
   CHECK_ERROR(zeros({8, 12, 16, 16}), "empty: cannot get 96.0 KiB for [8, 12, 16, 16] f32 (failing allocator of a test)");
   // The next one works, and so does what was there before.
