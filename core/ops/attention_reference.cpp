@@ -25,6 +25,11 @@ void check_inputs(const ReferenceAttention& c) {
   if (k[1] == 0 || q[1] % k[1] != 0) fail("attention", "{} heads of keys do not divide {} heads of queries", k[1], q[1]);
   const Tensor& tq = c.term_query.defined() ? c.term_query : c.query;
   for (const ScoreTerm& term : c.terms) check_term(term, c.query.dtype(), q[1], tq.size(-1), v[3]);
+  for (const ScoreTerm& term : c.terms)
+    if (const auto* t = std::get_if<PairTable>(&term.family))
+      if ((t->t.size(0) != 1 && t->t.size(0) != q[0]) || t->t.size(2) != q[2] || t->t.size(3) != k[2])
+        fail("attention", "the term {} has a tensor of shape {}; needs [1|{}, 1|{}, {}, {}]", term.name, t->t.shape(), q[0], q[1],
+             q[2], k[2]);
   if (!c.terms.empty() && (!c.query_positions.defined() || !c.key_positions.defined()))
     fail("attention", "the term {} reads positions, and the call has none", c.terms.front().name);
 }
@@ -82,6 +87,8 @@ class Scores {
       const int term = static_cast<int>(i);
       if (const auto* d = std::get_if<Distance>(&t.family)) {
         f(t.name, term, distance(*d, 0));
+      } else if (const auto* pairs = std::get_if<PairTable>(&t.family)) {
+        f(t.name, term, pairs->t);
       } else if (const auto* table = std::get_if<Table>(&t.family)) {
         const Tensor r = rows(table->index), w = shared_rows(table->w).mT();
         if (table->side != Side::key) f("q_" + t.name, term, pair_gather(matmul(term_query_, w), r, PairSide::query));

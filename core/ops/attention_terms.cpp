@@ -77,6 +77,15 @@ void check_term(const ScoreTerm& term, DType dtype, i64 heads, i64 width, i64 va
                    stages({Stage::value});
                    index(t.index, tensor(t.u, 3, value_width, "[1|H, R, dv]"));
                  },
+                 [&](const PairTable& t) {
+                   stages({Stage::bias});
+                   if (!t.t.defined()) fail("attention", "the term {} has an undefined tensor", term.name);
+                   if (t.t.dtype() != dtype)
+                     fail("attention", "the term {} is {}, the queries are {}", term.name, name_of(t.t.dtype()), name_of(dtype));
+                   if (t.t.dim() != 4 || (t.t.size(1) != 1 && t.t.size(1) != heads))
+                     fail("attention", "the term {} has a tensor of shape {}; needs [1|B, 1|H, Lq, Lk] with H = {}", term.name,
+                          t.t.shape(), heads);
+                 },
              },
              term.family);
 }

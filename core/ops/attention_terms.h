@@ -45,17 +45,21 @@ struct Value {                // u_r added to v_j;  u [1|H, R, dv]
   PairIndex index;
 };
 
+struct PairTable {            // b_ij given for every pair of slots, whatever their positions;  t [1|B, 1|H, Lq, Lk]
+  Tensor t;
+};
+
 struct ScoreTerm {
   std::string name;           // of its summand in score parts: "table" gives q_table and k_table
   Stage stage;
-  std::variant<Table, Distance, ThreeWay, Value> family;
+  std::variant<Table, Distance, ThreeWay, Value, PairTable> family;
 };
 
 // Rows of all pairs, -1 for those without one: i64 [1|B, 1, Lq, Lk]. Positions: i64 [L] or [B, L].
 WAYMARK_API Tensor pair_rows(const PairIndex& index, const Tensor& query_positions, const Tensor& key_positions);
 
 // Error unless stage and family go together, all tensors have the dtype and fit H heads of width d (values: dv), and the
-// index names rows that exist.
+// index names rows that exist. (The axes of pairs of a PairTable are checked where the call is known.)
 WAYMARK_API void check_term(const ScoreTerm& term, DType dtype, i64 heads, i64 width, i64 value_width);
 
 }  // namespace waymark

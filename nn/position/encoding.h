@@ -4,11 +4,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/autograd/bounds.h"
 #include "core/ops/attention_terms.h"
 #include "nn/init.h"
 #include "nn/position/facts.h"
@@ -29,6 +31,7 @@ struct ParameterSpec {
   Init init;
   bool no_decay = false;
   bool shared = false;  // lives in the stack and serves all layers (share_layers)
+  std::optional<Bounds> bounds = {};
 };
 
 // One call of one attention, as its encodings see it.

@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "core/tensor/types.h"
 
@@ -51,7 +52,13 @@ struct EncodingFacts {
   std::string beyond_trained;        // what happens beyond the trained length
   // A constant added to all keys adds a constant to all scores of a row: k_proj.bias then gets gradient 0.
   bool key_bias_is_constant = false;
+  // Parameters of its own, by their names in its ParameterSpecs, whose gradient is 0 while every token has a position:
+  // they add a constant to all scores of a row.
+  std::vector<std::string> invariant_parameters = {};
   std::string lost;                  // what missing wants cost: "scores no longer depend on distance alone"
+
+  // "yes", "no", or under which condition.
+  std::string shift_text() const { return !shift.empty() ? shift : shift_invariant ? "yes" : "no"; }
 };
 
 }  // namespace waymark::nn
