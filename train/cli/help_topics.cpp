@@ -6,6 +6,7 @@
 #include "nn/position/registry.h"
 #include "train/cli/command.h"
 #include "train/cli/text_layout.h"
+#include "train/config/checks.h"
 #include "train/config/keys.h"
 #include "train/config/registries.h"
 #include "train/verify/verify.h"
@@ -98,7 +99,9 @@ std::string key_type(const KeyInfo& key) {
   }
 }
 std::string key_row(const KeyInfo& key) {
-  return fmt::format("{} ({}) [{}]", key.doc, key_type(key), key.fallback.empty() ? "\"\"" : key.fallback);
+  const std::string note = limit_note(key.name);
+  return fmt::format("{} ({}) [{}]{}", key.doc, key_type(key), key.fallback.empty() ? "\"\"" : key.fallback,
+                     note.empty() ? "" : "; " + note);
 }
 
 std::string keys_text(std::string_view table) {
