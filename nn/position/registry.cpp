@@ -17,7 +17,9 @@
   X(huang_m2)                \
   X(huang_m3)                \
   X(huang_m4)                \
-  X(rope)
+  X(cope)                    \
+  X(rope)                    \
+  X(xpos)
 
 namespace waymark::nn {
 
@@ -34,7 +36,7 @@ Catalog<EncodingInfo>& catalog() {
 #define WAYMARK_CALL(NAME) encodings::NAME(),
   static Catalog<EncodingInfo> list("position encoding", {WAYMARK_ENCODINGS(WAYMARK_CALL)},
                                     {"fourier", "transformer-xl", "t5", "alibi", "kerple-log", "kerple-power", "sandwich",
-                                     "fire", "cope", "deberta", "tupe", "xpos", "spe-sine", "spe-conv"});
+                                     "fire", "deberta", "tupe", "spe-sine", "spe-conv"});
 #undef WAYMARK_CALL
   return list;
 }

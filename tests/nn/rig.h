@@ -42,11 +42,20 @@ inline std::vector<std::string> encoding_specs() {
       "sinusoid(layout=concat)", "shaw(clip=3)", "shaw(clip=2, values=true, per_head=true)", "shaw(clip=2, beyond=zero)",
       "huang-m1(clip=3)", "huang-m2(clip=2)", "huang-m3(clip=2)", "huang-m3(clip=3, per_head=true, beyond=zero)", "huang-m4(clip=3)",
       "huang-m4(clip=2, beyond=zero, per_head=true)", "rope(layout=halves, fraction=0.5)", "rope + huang-m4(clip=2)",
-      "huang-m1(clip=2) + huang-m2(clip=3) + shaw(clip=1, values=true)", "sinusoid + learned(max_len=64) + rope + shaw"};
+      "huang-m1(clip=2) + huang-m2(clip=3) + shaw(clip=1, values=true)", "sinusoid + learned(max_len=64) + rope + shaw",
+      "cope(max_pos=3)", "huang-m4(clip=2) + cope(max_pos=4)", "xpos(scale_base=16, layout=halves)", "xpos + shaw(clip=2)"};
   for (const nn::EncodingInfo* info : nn::all_encodings()) list.push_back(info->name());
   return list;
 }
 inline nn::EncodingSum sum_of(const std::string& spec) { return nn::resolve_encodings(spec, 1)[0]; }
+// Does dense attention take the sum in such a call? cope and xpos need a causal one.
+inline bool accepted(const std::string& spec, bool causal = false, bool cross = false) {
+  std::vector<std::string> problems;
+  const nn::Options dense = nn::resolve_attentions("dense", 1, problems)[0];
+  for (const nn::Options& o : sum_of(spec))
+    if (nn::judge(o, dense, causal, cross, false).ruling == nn::Ruling::refuse) return false;
+  return true;
+}
 inline bool shift_invariant(const nn::EncodingSum& sum) {
   for (const nn::Options& o : sum)
     if (!nn::facts_of(o).shift_invariant) return false;
