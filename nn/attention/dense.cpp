@@ -90,9 +90,10 @@ ReferenceAttention DenseAttention::reference(const Projected& p, const Attention
     keep = both(keep, causal_pairs(query_positions, key_positions));
   }
   if (in.key_keep.defined()) keep = both(keep, in.key_keep.view({batch, 1, 1, keys}));
-  if (const Tensor q_keep = query_keep_of(in); q_keep.defined()) keep = both(keep, q_keep.view({batch, 1, queries, 1}));
+  const Tensor q_keep = query_keep_of(in);
+  if (q_keep.defined()) keep = both(keep, q_keep.view({batch, 1, queries, 1}));
 
-  const EncodingCall call{query_positions, key_positions, is_causal, keep};
+  const EncodingCall call{query_positions, key_positions, is_causal, keep, q_keep, in.key_keep};
   ReferenceAttention r{.query = p.q, .key = p.k, .value = p.v};
   for (auto& [name, term] : position.prepare(call, p.q, p.k)) {
     r.terms.push_back(std::move(term));

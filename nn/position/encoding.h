@@ -39,6 +39,7 @@ struct EncodingCall {
   Positions queries = {}, keys = {};
   bool causal = false;
   Tensor keep = {};  // allowed pairs: b8, expands to [B, H, Lq, Lk]; undefined: all
+  Tensor query_keep = {}, key_keep = {};  // kept tokens: b8 [B, L]; undefined: all
 };
 
 // An encoding with its parameters. Only the functions of its site do anything.

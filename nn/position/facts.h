@@ -29,6 +29,11 @@ class Capabilities {
     for (const Capability c : list) bits_ |= u32{1} << static_cast<u32>(c);
   }
   constexpr bool has(Capability c) const { return bits_ >> static_cast<u32>(c) & 1; }
+  constexpr Capabilities operator|(Capabilities more) const {
+    Capabilities both = *this;
+    both.bits_ |= more.bits_;
+    return both;
+  }
   constexpr bool operator==(const Capabilities&) const = default;
 
  private:
@@ -40,22 +45,22 @@ enum class Site : u8 { none, input, query_key, score };
 struct EncodingFacts {
   Site site = Site::none;
   bool value_side = false;           // adds to the mixed values, too
-  Capabilities needs, wants;         // missing needs: refused; missing wants: a property is lost
+  Capabilities needs = {}, wants = {};  // missing needs: refused; missing wants: a property is lost
   bool needs_causal_call = false;
   bool redefines_content = false;    // replaces q·k: excludes query-key maps
   i64 extra_terms = 0;               // counted by the scale
   bool reads_positions = true;
   bool sees_direction = false;       // tells left from right without a causal mask
-  std::string direction;             // in words: "yes", "no", "only through a causal mask"
+  std::string direction = {};        // in words: "yes", "no", "only through a causal mask"
   bool shift_invariant = false;      // depends on differences of positions alone
-  std::string shift;                 // in words where it is neither: "while p <= threshold"
-  std::string beyond_trained;        // what happens beyond the trained length
+  std::string shift = {};            // in words where it is neither: "while p <= threshold"
+  std::string beyond_trained = {};   // what happens beyond the trained length
   // A constant added to all keys adds a constant to all scores of a row: k_proj.bias then gets gradient 0.
   bool key_bias_is_constant = false;
   // Parameters of its own, by their names in its ParameterSpecs, whose gradient is 0 while every token has a position:
   // they add a constant to all scores of a row.
   std::vector<std::string> invariant_parameters = {};
-  std::string lost;                  // what missing wants cost: "scores no longer depend on distance alone"
+  std::string lost = {};             // what missing wants cost: "scores no longer depend on distance alone"
 
   // "yes", "no", or under which condition.
   std::string shift_text() const { return !shift.empty() ? shift : shift_invariant ? "yes" : "no"; }

@@ -24,7 +24,9 @@
   X(kerple_power)            \
   X(sandwich)                \
   X(fire)                    \
-  X(rope)
+  X(cope)                    \
+  X(rope)                    \
+  X(xpos)
 
 namespace waymark::nn {
 
@@ -40,7 +42,7 @@ namespace {
 Catalog<EncodingInfo>& catalog() {
 #define WAYMARK_CALL(NAME) encodings::NAME(),
   static Catalog<EncodingInfo> list("position encoding", {WAYMARK_ENCODINGS(WAYMARK_CALL)},
-                                    {"transformer-xl", "cope", "deberta", "tupe", "xpos", "spe-sine", "spe-conv"});
+                                    {"transformer-xl", "deberta", "tupe", "spe-sine", "spe-conv"});
 #undef WAYMARK_CALL
   return list;
 }

@@ -60,11 +60,20 @@ inline std::vector<std::string> encoding_specs() {
       "fourier(features=6, hidden=5)", "t5(buckets=8, max_distance=9)", "t5(buckets=5, max_distance=6, bidirectional=false)",
       "alibi(heads=1)", "alibi(symmetric=false)", "sandwich(dim=6)", "fire(hidden=3, init_threshold=2.5)",
       "shaw(clip=2) + t5(buckets=4, max_distance=6) + alibi", "fourier(features=4, hidden=3) + fire(hidden=9)",
-      "huang-m2(clip=2) + rope + kerple-log + kerple-power"};
+      "huang-m2(clip=2) + rope + kerple-log + kerple-power",
+      "cope(max_pos=3)", "huang-m4(clip=2) + cope(max_pos=4)", "xpos(scale_base=16, layout=halves)", "xpos + shaw(clip=2)"};
   for (const nn::EncodingInfo* info : nn::all_encodings()) list.push_back(info->name());
   return list;
 }
 inline nn::EncodingSum sum_of(const std::string& spec) { return nn::resolve_encodings(spec, 1)[0]; }
+// Does dense attention take the sum in such a call? cope and xpos need a causal one.
+inline bool accepted(const std::string& spec, bool causal = false, bool cross = false) {
+  std::vector<std::string> problems;
+  const nn::Options dense = nn::resolve_attentions("dense", 1, problems)[0];
+  for (const nn::Options& o : sum_of(spec))
+    if (nn::judge(o, dense, causal, cross, false).ruling == nn::Ruling::refuse) return false;
+  return true;
+}
 // Positions below this are "plain" for encodings that depend on differences only up to a threshold.
 inline double plain_up_to(const nn::EncodingSum& sum) {
   double limit = std::numeric_limits<double>::infinity();

@@ -47,7 +47,7 @@ void add_test_attentions() {
 TEST_CASE("judge: verdicts from the facts") {
   add_test_attentions();
   for (const std::string& spec : test::encoding_specs())
-    for (const Options& o : sum_of(spec)) CHECK(judge(o, attention("dense")).ruling == Ruling::accept);
+    for (const Options& o : sum_of(spec)) CHECK(judge(o, attention("dense"), !test::accepted(spec)).ruling == Ruling::accept);
   const auto ruling = [](const char* e, const char* a, bool causal = false, bool cross = false) {
     return judge(encoding(e), attention(a), causal, cross).ruling;
   };
@@ -58,6 +58,13 @@ TEST_CASE("judge: verdicts from the facts") {
   CHECK(ruling("rope", "test-mixer") == Ruling::refuse);
   for (const char* e : {"shaw", "huang-m1", "huang-m2", "huang-m3", "huang-m4"})
     for (const char* a : {"test-pooled", "test-linear", "test-mixer"}) CHECK(ruling(e, a) == Ruling::refuse);
+  for (const char* e : {"cope", "xpos"}) {
+    CHECK(ruling(e, "dense") == Ruling::refuse);
+    CHECK(ruling(e, "dense", true) == Ruling::accept);
+    CHECK(ruling(e, "dense", true, true) == Ruling::refuse);
+  }
+  CHECK(ruling("xpos", "test-linear", true) == Ruling::warn);
+  CHECK(ruling("cope", "test-linear", true) == Ruling::refuse);
   CHECK(ruling("none", "test-pooled", true) == Ruling::refuse);
   CHECK(ruling("none", "test-linear", true) == Ruling::accept);
   CHECK(ruling("none", "test-linear", false, true) == Ruling::refuse);
@@ -88,8 +95,18 @@ TEST_CASE("judge: texts name the reason and what works instead") {
       if (refused.ruling != Ruling::refuse) continue;
       CHECK(!refused.works_here.empty());
       CHECK(!refused.works_there.empty());
-      for (const std::string& name : refused.works_here) CHECK(judge(encoding(name), attention(a)).ruling != Ruling::refuse);
-      for (const std::string& name : refused.works_there) CHECK(judge(encoding(info->name()), attention(name)).ruling != Ruling::refuse);
+      // "xpos (causal)": only in a causal call.
+      const auto works = [](std::string e, std::string a2) {
+        bool causal = false;
+        for (std::string* name : {&e, &a2})
+          if (const size_t at = name->find(" (causal)"); at != std::string::npos) {
+            name->resize(at);
+            causal = true;
+          }
+        return judge(encoding(e), attention(a2), causal).ruling != Ruling::refuse;
+      };
+      for (const std::string& name : refused.works_here) CHECK(works(name, a));
+      for (const std::string& name : refused.works_there) CHECK(works(info->name(), name));
     }
 }
 
@@ -201,6 +218,9 @@ TEST_CASE("judge: the matrix") {
     return m.cells[static_cast<size_t>(row - m.encodings.begin())][static_cast<size_t>(column - m.attentions.begin())];
   };
   CHECK(cell("spe-sine", "dense").mark() == "?");
+  for (const char* e : {"cope", "xpos"}) CHECK(cell(e, "dense").mark() == "yes*");
+  CHECK(cell("xpos", "test-linear").mark() == "w*");
+  CHECK(cell("cope", "test-linear").mark() == "-");
   CHECK(cell("rope", "test-pooled").mark() == "w");
   CHECK(cell("shaw", "test-pooled").mark() == "-");
   CHECK(cell("shaw", "test-pooled").notes[0] == "it never forms a score for one (query, key) pair");

@@ -63,7 +63,7 @@ TEST_CASE("explain refuses with exit code 2, and reports what is wrong with the 
   CHECK(wrong.code == 2);
   CHECK(wrong.out.empty());
   CHECK(has(wrong.err, "6 problems"));
-  CHECK(has(wrong.err, "unknown position encoding roep. Did you mean rope?"));
+  CHECK(has(wrong.err, "unknown position encoding roep. Did you mean rope or cope?"));
   CHECK(has(wrong.err, "the attention fnet is not part of this version"));
   CHECK(has(wrong.err, "Did you mean char-mlm?"));
 }
