@@ -224,7 +224,7 @@ TEST_CASE("property 9: one call equals calls of 1, 3 and the other tokens, and c
     const Rig rig(spec, true);
     const Tensor whole = rig->core(q, k, v, {.positions = Positions::range(n)}).z;
     AttentionConfig cross;
-    cross.cross = accepted(spec, true, true);  // the core takes keys of its own in any case
+    cross.cross = accepted(spec, true, true);  // as above
     const Rig other(spec, true, cross);
     other->load_state_dict(rig->state_dict());
     for (const std::vector<i64>& chunks : {std::vector<i64>{1, 3, 5}, {1, 1, 1, 1, 1, 1, 1, 1, 1}}) {

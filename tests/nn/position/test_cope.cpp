@@ -5,6 +5,7 @@
 #include "core/ops/attention_reference.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
+#include "core/random/generator.h"
 #include "tests/error_text.h"
 #include "tests/nn/rig.h"
 #include "tests/tensors.h"
@@ -61,6 +62,7 @@ TEST_CASE("cope: closed-form scores and counts") {
 TEST_CASE("cope: gradients of everything, below and at the cap") {
   for (const char* spec : {"cope(max_pos=2)", "cope(max_pos=3)", "cope(max_pos=8)", "huang-m2(clip=1) + huang-m4(clip=1) + cope(max_pos=3)"}) {
     CAPTURE(spec);
+    const RandomScope random(u64{5});  // a step may not cross the whole numbers, where the derivative jumps
     const Rig rig(spec, true);
     std::vector<Tensor> inputs = {tokens(2, 6).requires_grad_()};
     for (const NamedParameter& p : rig->named_parameters()) inputs.push_back(p.tensor);
@@ -68,9 +70,9 @@ TEST_CASE("cope: gradients of everything, below and at the cap") {
     const TensorFunction f = [&](const std::vector<Tensor>& v) {
       return std::vector<Tensor>{(*rig)({.x = v[0], .positions = Positions::range(6), .key_keep = keep}).y};
     };
-    const GradcheckReport one = gradcheck(f, inputs);
+    const GradcheckReport one = gradcheck(f, inputs, {.step = 2e-4});
     CHECK_MESSAGE(one.passed, one.message);
-    const GradcheckReport two = gradgradcheck(f, inputs, {.rtol = 1e-5, .atol = 1e-7, .all_elements = 8});
+    const GradcheckReport two = gradgradcheck(f, inputs, {.rtol = 1e-5, .atol = 1e-7, .step = 2e-4, .all_elements = 8});
     CHECK_MESSAGE(two.passed, two.message);
   }
 }

@@ -91,7 +91,7 @@ TEST_CASE("matrix says for every pair what the judge says, in five formats") {
   for (const std::string& name : m.attentions) CHECK(has(text.out, name));
   // What later versions will have is named, and has no row.
   CHECK(has(text.out, "\nNot part of this version: the position encodings "));
-  CHECK(has(text.out, "attentions local,"));
+  CHECK(has(text.out, "the attentions " + nn::planned_attentions().front() + ","));
   CHECK(!has(text.out, "?"));
   CHECK(value.find("not_in_this_version")->find("encodings")->as_array().size() == nn::planned_encodings().size());
   const auto markdown = run_waymark({"matrix", "--format", "md"});
