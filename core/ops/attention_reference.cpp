@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "core/ops/arithmetic.h"
+#include "core/ops/convert.h"
+#include "core/ops/counts.h"
 #include "core/ops/create.h"
 #include "core/ops/dropout.h"
 #include "core/ops/matmul.h"
+#include "core/ops/pointwise.h"
 #include "core/ops/relative.h"
 #include "core/ops/shape.h"
 #include "core/ops/softmax.h"
@@ -97,6 +100,7 @@ class Scores {
     bool tables = false;
     each(Stage::bias, [&](const std::string&, int, Tensor b) { bias = bias.defined() ? add(std::move(bias), b) : std::move(b); });
     for (const ScoreTerm& t : call_.terms) tables |= t.stage == Stage::table;
+    if (call_.offset.defined()) bias = bias.defined() ? add(std::move(bias), call_.offset) : call_.offset;
     // One factor for everything is left to the softmax.
     if (bias.defined() || (tables && call_.table_scale != call_.content_scale)) {
       if (scale != 1) x = mul(std::move(x), scale);
@@ -107,10 +111,21 @@ class Scores {
       each(Stage::table, [&](const std::string&, int, Tensor a) { x = add(std::move(x), std::move(a)); });
     }
     const Tensor keep = call_.keep.defined() ? call_.keep : ones({1, 1, 1, 1}, kB8);
-    return masked_softmax(x, keep, -1, scale);
+    return call_.groups.empty() ? masked_softmax(x, keep, -1, scale) : mean_over_groups(x, keep, scale);
   }
 
  private:
+  Tensor mean_over_groups(const Tensor& x, const Tensor& keep, double scale) const {
+    Tensor total, count;
+    for (const Tensor& group : call_.groups) {
+      const Tensor pairs = logical_and(keep, group), w = masked_softmax(x, pairs, -1, scale);
+      const Tensor has_key = to(any(pairs, -1, true), x.dtype());
+      total = total.defined() ? add(std::move(total), w) : w;
+      count = count.defined() ? add(std::move(count), has_key) : has_key;
+    }
+    return div(total, clamp(count, 1, {}));
+  }
+
   // β of every pair, `neutral` for those without a row: [1|B, 1|H, Lq, Lk].
   Tensor distance(const Distance& d, double neutral) const {
     const Tensor r = rows(d.index), value = pair_gather(d.beta, r, PairSide::shared);
@@ -135,7 +150,9 @@ ReferenceResult attention_reference(const ReferenceAttention& c) {
   const Scores scores(c);
   ReferenceResult out;
   out.weights = scores.weights();
-  const Tensor used = c.dropout > 0 ? dropout(out.weights, c.dropout) : out.weights;
+  const Tensor used = c.dropout_factor.defined() ? mul(out.weights, c.dropout_factor)
+                      : c.dropout > 0            ? dropout(out.weights, c.dropout)
+                                                 : out.weights;
   out.z = matmul(used, scores.value());
   each_value_term(scores, c, [&](const Value& v, const Tensor& rows) {
     out.z = add(std::move(out.z), matmul(pair_scatter(used, rows, PairSide::query, v.u.size(1)), v.u));
@@ -155,6 +172,10 @@ std::vector<ScorePart> score_parts_reference(const ReferenceAttention& c) {
       parts.push_back({name, (scale == 1 ? value : mul(value, scale)).expand(total.shape()), false, term});
       total = add(total, parts.back().value);
     });
+  if (c.offset.defined()) {
+    parts.push_back({"visits", c.offset});
+    total = add(total, c.offset);
+  }
   parts.push_back({"total", total});
   return parts;
 }
