@@ -5,6 +5,7 @@
 
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
+#include "core/ops/counts.h"
 #include "core/ops/create.h"
 #include "core/ops/custom_pairs.h"
 #include "core/ops/dropout.h"
@@ -125,6 +126,7 @@ class Scores {
       tables |= t.stage == Stage::table;
       gates |= t.stage == Stage::gate;
     }
+    if (call_.offset.defined()) bias = bias.defined() ? add(std::move(bias), call_.offset) : call_.offset;
     // One factor for everything is left to the softmax.
     if (gates || bias.defined() || (tables && call_.table_scale != call_.content_scale)) {
       if (scale != 1) x = mul(std::move(x), scale);
@@ -136,7 +138,7 @@ class Scores {
     }
     each_gate(x, [](const std::string&, int, const Tensor&) {});
     const Tensor keep = call_.keep.defined() ? call_.keep : ones({1, 1, 1, 1}, kB8);
-    return masked_softmax(x, keep, -1, scale);
+    return call_.groups.empty() ? masked_softmax(x, keep, -1, scale) : mean_over_groups(x, keep, scale);
   }
 
  private:
@@ -147,6 +149,17 @@ class Scores {
     return to(custom_pairs(std::get<Custom>(t.family), neutral, query_.size(0), query_.size(1), call_.query_positions,
                            call_.key_positions), query_.dtype());
   }
+  Tensor mean_over_groups(const Tensor& x, const Tensor& keep, double scale) const {
+    Tensor total, count;
+    for (const Tensor& group : call_.groups) {
+      const Tensor pairs = logical_and(keep, group), w = masked_softmax(x, pairs, -1, scale);
+      const Tensor has_key = to(any(pairs, -1, true), x.dtype());
+      total = total.defined() ? add(std::move(total), w) : w;
+      count = count.defined() ? add(std::move(count), has_key) : has_key;
+    }
+    return div(total, clamp(count, 1, {}));
+  }
+
   Tensor distance(const Distance& d, double neutral) const {
     const Tensor r = rows(d.index), value = pair_gather(d.beta, r, PairSide::shared);
     const i64* row = r.data<i64>();
@@ -182,7 +195,9 @@ ReferenceResult attention_reference(const ReferenceAttention& c) {
   const Scores scores(c);
   ReferenceResult out;
   out.weights = scores.weights();
-  const Tensor used = c.dropout > 0 ? dropout(out.weights, c.dropout) : out.weights;
+  const Tensor used = c.dropout_factor.defined() ? mul(out.weights, c.dropout_factor)
+                      : c.dropout > 0            ? dropout(out.weights, c.dropout)
+                                                 : out.weights;
   out.z = matmul(used, scores.value());
   each_value_term(scores, c, [&](const Value& v, const Tensor& rows) {
     out.z = add(std::move(out.z), matmul(pair_scatter(used, rows, PairSide::query, v.u.size(1)), v.u));
@@ -202,6 +217,10 @@ std::vector<ScorePart> score_parts_reference(const ReferenceAttention& c) {
       parts.push_back({name, (scale == 1 ? value : mul(value, scale)).expand(total.shape()), false, term});
       total = add(total, parts.back().value);
     });
+  if (c.offset.defined()) {
+    parts.push_back({"visits", c.offset});
+    total = add(total, c.offset);
+  }
   scores.each_gate(total, [&](const std::string& name, int term, const Tensor& value) { parts.push_back({name, value, false, term}); });
   parts.push_back({"total", total});
   return parts;

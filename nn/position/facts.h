@@ -26,17 +26,23 @@ class Capabilities {
  public:
   constexpr Capabilities() = default;
   constexpr Capabilities(std::initializer_list<Capability> list) {
-    for (const Capability c : list) bits_ |= u32{1} << static_cast<u32>(c);
+    for (const Capability c : list) bits_ |= bit(c);
   }
-  constexpr bool has(Capability c) const { return bits_ >> static_cast<u32>(c) & 1; }
+  constexpr bool has(Capability c) const { return (bits_ & bit(c)) != 0; }
   constexpr Capabilities operator|(Capabilities more) const {
-    Capabilities both = *this;
-    both.bits_ |= more.bits_;
-    return both;
+    return changed(bits_ | more.bits_);
   }
   constexpr bool operator==(const Capabilities&) const = default;
+  constexpr Capabilities with(Capability c) const { return changed(bits_ | bit(c)); }
+  constexpr Capabilities without(Capability c) const { return changed(bits_ & ~bit(c)); }
 
  private:
+  static constexpr u32 bit(Capability c) { return u32{1} << static_cast<u32>(c); }
+  static constexpr Capabilities changed(u32 bits) {
+    Capabilities c;
+    c.bits_ = bits;
+    return c;
+  }
   u32 bits_ = 0;
 };
 

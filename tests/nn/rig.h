@@ -16,7 +16,7 @@
 #include "core/ops/random_ops.h"
 #include "core/ops/shape.h"
 #include "core/random/generator.h"
-#include "nn/attention/dense.h"
+#include "nn/attention/projected.h"
 #include "nn/attention/judge.h"
 #include "tests/error_text.h"
 #include "tests/tensors.h"
@@ -65,6 +65,37 @@ inline std::vector<std::string> encoding_specs() {
   for (const nn::EncodingInfo* info : nn::all_encodings()) list.push_back(info->name());
   return list;
 }
+// Variants of all attentions, and the default of every one that is registered and has projections.
+inline std::vector<std::string> attention_specs() {
+  std::vector<std::string> list = {
+      "dense(qk_norm=l2)", "local(window=2)", "local(block=3)", "local(block=2, before=1, after=1, qk_norm=rms)", "strided(stride=3)",
+      "strided(stride=3, heads=split)", "fixed(stride=3, c=1)", "fixed(stride=4, c=2, heads=split)", "longformer(window=1)",
+      "longformer(window=1, global=2)", "longformer(window=1, global=1, dilation=[1,2], projections=false)",
+      "longformer(window=2, global=3, qk_norm=l2)", "bigbird(block=2, window=1, global=1, random=1)",
+      "bigbird(block=2, window=3, global=2, random=1, reach=6, seed=3)", "reformer(chunk=3, hashes=2)",
+      "reformer(buckets=4, chunk=2, hashes=3, duplicates=count, wrap=chain)", "reformer(chunk=4, hashes=1, wrap=none)",
+      "routing(clusters=3)", "routing(clusters=2, window=3)"};
+  for (const nn::AttentionInfo* info : nn::all_attentions()) {
+    std::vector<std::string> problems;
+    const auto o = info->options.resolve(nn::Spec{info->name(), {}}, problems);
+    if (!o) continue;
+    const nn::Capabilities gives = info->facts(*o, false, false).gives;
+    if (gives.has(nn::Capability::query_key) && gives.has(nn::Capability::pair)) list.push_back(info->name());
+  }
+  return list;
+}
+inline nn::Options attention_of(const std::string& spec) {
+  std::vector<std::string> problems;
+  const auto list = nn::resolve_attentions(spec, 1, problems);
+  if (list.empty()) fail("rig", "{}: {}", spec, problems.empty() ? "" : problems[0]);
+  return list[0];
+}
+// Does the judge let the two run, in a model of 2 heads of width 4?
+inline bool accepted(const std::string& position, const std::string& attention, bool causal, bool cross = false) {
+  std::vector<std::string> problems, warnings;
+  nn::judge_model({{nn::resolve_encodings(position, 1)[0]}, {attention_of(attention)}, {8, 2, 4}, 2, causal, cross, {}}, problems, warnings);
+  return problems.empty();
+}
 inline nn::EncodingSum sum_of(const std::string& spec) { return nn::resolve_encodings(spec, 1)[0]; }
 // Does dense attention take the sum in such a call? cope and xpos need a causal one.
 inline bool accepted(const std::string& spec, bool causal = false, bool cross = false) {
@@ -107,17 +138,28 @@ struct Rig {
     base.num_heads = 2;
     base.position = position;
     base.causal = causal;
-    attention = std::make_unique<nn::DenseAttention>(nullptr, "", nn::resolve_attention(base));
+    module = nn::make_attention(nullptr, "", nn::resolve_attention(base));
+    attention = dynamic_cast<nn::ProjectedAttention*>(module.get());
+    if (!attention) fail("rig", "{} has no projections", base.attention);
     randomise(*attention);
+    attention->eval();
   }
-  nn::DenseAttention& operator*() const { return *attention; }
-  nn::DenseAttention* operator->() const { return attention.get(); }
+  Rig(const std::string& position, const std::string& spec, bool causal, bool with_out_proj = true)
+      : Rig(position, causal, [&] {
+          nn::AttentionConfig c;
+          c.attention = spec;
+          c.out_proj = with_out_proj;
+          return c;
+        }()) {}
+  nn::ProjectedAttention& operator*() const { return *attention; }
+  nn::ProjectedAttention* operator->() const { return attention; }
   Tensor y(const Tensor& x, const nn::Positions& p, const Tensor& keep = {}) const {
     return (*attention)({.x = x, .positions = p, .key_keep = keep}).y;
   }
 
   DefaultF64 dtype;
-  std::unique_ptr<nn::DenseAttention> attention;
+  std::unique_ptr<nn::Attention> module;
+  nn::ProjectedAttention* attention = nullptr;
 };
 
 // t with its tokens (axis 1) in another order.

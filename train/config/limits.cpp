@@ -27,7 +27,6 @@ struct Limit {
 const std::vector<Limit>& limits() {
   static const std::vector<Limit> list = {
       {"model.kind", {"encoder"}, "decoders and towers are not part of this version"},
-      {"model.mask", {"\"all()\""}, "mask expressions are not part of this version"},
       {"model.cross_position", {"none"}, "no model of this version has cross-attention"},
       {"model.share_layers", {"false"}, "shared layers are not part of this version"},
       {"model.embedding_scale", {"1"}, "a factor on embeddings is not part of this version"},

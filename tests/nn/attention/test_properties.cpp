@@ -154,7 +154,7 @@ TEST_CASE("property 8: what softmax ignores") {
   const AttentionInput in{.x = x, .positions = Positions::range(6), .key_keep = keep};
   const auto core = [&] {
     const auto heads = [&](const Linear& w) { return w(x).view({2, 6, 2, 4}).transpose(1, 2); };
-    return rig->core(heads(rig->q_proj), heads(rig->k_proj), heads(rig->v_proj), in);
+    return rig->core(heads(rig->q_proj), heads(*rig->k_proj), heads(rig->v_proj), in);
   };
   const Tensor z = core().z;
   dz = randn(z.shape(), kF64);
@@ -200,7 +200,7 @@ TEST_CASE("property 9: rectangular calls are the last rows of the square one, an
       AttentionConfig cross;
       cross.cross = accepted(spec, causal, true);  // the core takes keys of its own in any case
       const Rig other(spec, causal, cross);
-      const_cast<DenseAttention&>(*other).load_state_dict(rig->state_dict());
+      const_cast<ProjectedAttention&>(*other).load_state_dict(rig->state_dict());
       const auto call = [&](const Rig& r, i64 lq) {
         return r->core(q.narrow(2, 9 - lq, lq), k, v, {.context = k, .positions = Positions::range(lq, 9 - lq),
                                                        .context_positions = Positions::range(9)}).z;
@@ -208,7 +208,7 @@ TEST_CASE("property 9: rectangular calls are the last rows of the square one, an
       const Tensor square = rig->core(q, k, v, {.positions = Positions::range(9)}).z;
       for (const i64 lq : {6, 9, 1}) {
         const Rig fresh(spec, causal, cross);
-        const_cast<DenseAttention&>(*fresh).load_state_dict(rig->state_dict());
+        const_cast<ProjectedAttention&>(*fresh).load_state_dict(rig->state_dict());
         CHECK(largest_difference(call(other, lq), square.narrow(2, 9 - lq, lq)) < 1e-12);
         CHECK(test::difference(call(other, lq), call(fresh, lq)) == "");
       }
@@ -329,6 +329,7 @@ TEST_CASE("property 11: one dropout mask serves the values and the value tables"
   c.dropout = 0.4;
   c.out_proj = false;
   const Rig rig("shaw(clip=2, values=true)", false, c);
+  rig->train();
   const Tensor x = tokens(2, 6), values = rig->position.named_parameters()[1].tensor;
   const AttentionInput in{.x = x, .positions = Positions::range(6)};
   const NoGrad off;
