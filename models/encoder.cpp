@@ -49,6 +49,11 @@ EncoderPlan plan_encoder(const EncoderConfig& c) {
   const i64 num_layers = std::max<i64>(1, c.num_layers);
   plan.specs.encodings = nn::resolve_encodings(c.position, num_layers, problems, defaults);
   plan.specs.attentions = nn::resolve_attentions(c.attention, num_layers, problems, defaults);
+  try {
+    plan.specs.mask = nn::Mask::parse(c.mask);
+  } catch (const Error& e) {
+    problems.emplace_back(e.what());
+  }
   if (problems.empty()) {
     plan.specs.sizes = {c.embed_dim, c.num_heads, head_dim(c)};
     plan.specs.kv_heads = c.num_kv_heads ? c.num_kv_heads : c.num_heads;
@@ -71,7 +76,7 @@ EncoderLayer::EncoderLayer(ModuleBase& parent, std::string_view name, const Enco
 
 Tensor EncoderLayer::forward(const Tensor& x, const EncoderCall& call, Tensor* weights) const {
   const auto attend = [&](const Tensor& in) {
-    nn::AttentionOutput out = attention({.x = in, .positions = call.positions, .key_keep = call.keep, .mask = call.mask,
+    nn::AttentionOutput out = attention({.x = in, .positions = call.positions, .key_keep = call.keep, .mask = call.mask, .arrays = call.arrays, .shift = call.shift,
                                          .want_weights = weights != nullptr});
     if (weights) *weights = out.weights;
     return dropout1(out.y);
@@ -104,20 +109,27 @@ Encoder::Encoder(ModuleBase* parent, std::string_view name, const EncoderConfig&
   if (c.norm == "pre") norm = std::make_unique<nn::Norm>(*this, "norm", nn::norm_type(c.norm_type), c.embed_dim, c.norm_eps);
 }
 
+EncoderCall Encoder::with_own_mask(EncoderCall call) const {
+  call.mask = plan_.specs.mask & call.mask;
+  return call;
+}
+
 Tensor Encoder::forward(const Tensor& x, const EncoderCall& call) const {
   if (const std::string reader = position.reader(); !reader.empty()) {
     if (!call.positions.defined()) fail("encoder", "positions are missing: {} reads them", reader);
     if (x.defined() && x.dim() == 3) call.positions.check_fits("encoder", "positions", x.size(0), x.size(1));
   }
+  const EncoderCall own = with_own_mask(call);
   Tensor y = dropout(position.add_to_input(x, call.positions));
-  for (const EncoderLayer& layer : layers) y = layer(y, call);
+  for (const EncoderLayer& layer : layers) y = layer(y, own);
   return norm ? (*norm)(y) : y;
 }
 
 std::vector<Tensor> Encoder::weights(const Tensor& x, const EncoderCall& call) const {
   std::vector<Tensor> list;
   Tensor y = dropout(position.add_to_input(x, call.positions));
-  for (const EncoderLayer& layer : layers) y = layer(y, call, &list.emplace_back());
+  const EncoderCall own = with_own_mask(call);
+  for (const EncoderLayer& layer : layers) y = layer(y, own, &list.emplace_back());
   return list;
 }
 

@@ -22,6 +22,7 @@ struct EncoderConfig {
   std::string position = "none";     // a sum, or a pattern of sums per layer: "[rope]*3, none"
   std::string attention = "dense";   // likewise
   bool causal = false;
+  std::string mask = "all()";        // of every call: a mask expression (nn/attention/mask.h)
   std::string norm = "pre";          // pre: x + f(norm(x)), with a final norm; post: norm(x + f(x))
   std::string norm_type = "layer";   // layer, rms
   double norm_eps = 1e-5;
@@ -46,7 +47,9 @@ WAYMARK_API EncoderPlan plan_encoder(const EncoderConfig& config);
 struct EncoderCall {
   nn::Positions positions = {};  // of the tokens; needed as soon as an encoding or a causal call reads them
   Tensor keep = {};              // b8 [B, L]: kept tokens; undefined: all
-  nn::Mask mask = {};
+  nn::Mask mask = {};            // and EncoderConfig::mask
+  nn::MaskArrays arrays = {};    // what `input` stands for in masks and attentions
+  i64 shift = 0;                 // of block borders
 };
 
 // `attention.*`, `norm1.*`, `ffn.0.*`, `ffn.2.*`, `norm2.*`
@@ -85,6 +88,7 @@ class WAYMARK_API Encoder : public nn::Module<Encoder> {
 
  private:
   Encoder(ModuleBase* parent, std::string_view name, const EncoderConfig& config);
+  EncoderCall with_own_mask(EncoderCall call) const;
   EncoderConfig config_;
   EncoderPlan plan_;
 

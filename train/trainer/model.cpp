@@ -4,6 +4,7 @@
 
 #include "core/random/generator.h"
 #include "models/language_model.h"
+#include "nn/attention/mask_report.h"
 #include "nn/position/registry.h"
 
 namespace waymark::train {
@@ -53,6 +54,27 @@ class LanguageTaskModel final : public TaskModel {
     return tables;
   }
 
+  std::string attention_report() const override {
+    const nn::ModelSpecs& specs = model_.encoder.plan().specs;
+    std::vector<std::string> seen;
+    std::string text;
+    for (const nn::Options& attention : specs.attentions) {
+      const std::string name = attention.canonical();
+      if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
+      seen.push_back(name);
+      i64 layers = 0;
+      for (const nn::Options& other : specs.attentions) layers += other.canonical() == name;
+      text += fmt::format("attention {} in {} of {} layers\n", name, layers, specs.attentions.size());
+      const nn::MaskCall call = nn::sequence_call(trained_length_, specs.sizes.num_heads, specs.causal || specs.mask.implies_causal());
+      const auto pattern = nn::attention_pattern(attention, call, "attention.pattern");
+      if (!pattern) text += "  which pairs of tokens meet depends on what they are\n";
+      if (!pattern || !specs.mask.inputs().empty() || trained_length_ > nn::kExactReach) continue;
+      if (const nn::Mask pairs = *pattern & specs.mask; !pairs.is_all())
+        text += fmt::format("  pairs: {}\n{}", pairs.to_string(true), nn::to_string(nn::mask_report(pairs, call, specs.sizes.head_dim)));
+    }
+    return text;
+  }
+
   i64 trained_rows() const override {
     for (const auto& sum : model_.encoder.plan().specs.encodings)
       for (const nn::Options& encoding : sum)
@@ -83,6 +105,7 @@ models::EncoderConfig encoder_config(const Config& c) {
   e.position = c.canonical("model.position");
   e.attention = c.canonical("model.attention");
   e.causal = c.boolean("model.causal");
+  e.mask = c.text("model.mask");
   e.norm = c.text("model.norm");
   e.norm_type = c.text("model.norm_type");
   e.norm_eps = c.real("model.norm_eps");

@@ -29,6 +29,8 @@ class WAYMARK_API TaskModel {
   // Attention weights of every layer, [B, H, L, L] each, without gradient; empty if the model has none.
   virtual std::vector<Tensor> attention_weights(const Batch&) { return {}; }
   virtual std::vector<PositionTable> position_tables(i64) const { return {}; }  // of a layer
+  // Every attention with all its options, and which pairs of tokens it joins in an item of training; whole lines.
+  virtual std::string attention_report() const { return ""; }
   // Properties that are lost with this choice of encodings and attentions: the judge's warnings.
   virtual std::vector<std::string> warnings() const { return {}; }
   // Longest item it can take at positions that training reaches; 0: any. Rows of a learned table beyond it stay as they
