@@ -195,6 +195,37 @@ TEST_CASE("stepper: check all finds the wrong rule") {
   CHECK(has(walk("check everything\n"), "check stands alone"));
 }
 
+TEST_CASE("stepper: an unknown word in an expectation is an error, not a text") {
+  Walk walk;
+  walk("step\n");
+  const auto told = [&](const std::string& line, const std::string& part) {
+    const Session s = run_lines(walk.run, line + "\n", true);
+    CHECK_MESSAGE(s.code == 1, line);
+    CHECK_MESSAGE(has(s.out, part), line << ": " << s.out);
+  };
+  told("expect chek != failed", "chek is nothing that is known here");
+  told("expect chek != failed", "Did you mean check?");
+  told("expect failed == failed", "failed is nothing that is known here");
+  told("expect check != faild", "check is never faild; it is one of passed, failed, not run, not possible");
+  told("expect op != sofmax", "no op is called sofmax. Did you mean softmax");
+  told("expect crossentropy == op", "no op is called crossentropy");
+  told("expect scope != nowhere", "no scope is called nowhere");
+  told("expect nrm(g) < 1", "there is no nrm(T); there are norm, min");
+  told("expect stp == 1", "stp is nothing that is known here");
+  told("expect norm(g) != nan", "nothing compares with nan");
+  CHECK(run_lines(walk.run, "expect op != softmax\nexpect cross_entropy == op\nexpect 1 == step\nexpect check != failed\n", true).code == 0);
+}
+
+TEST_CASE("stepper: until what cannot come up says so") {
+  Walk walk;
+  CHECK(has(walk("until norm>nan\n"), "nothing is above NaN"));
+  CHECK(has(walk("until gain>nan\n"), "nothing is above NaN"));
+  CHECK(has(walk("until #99999999\n"), "no node of this run is #99999999; they are numbered from #"));
+  for (const char* bad : {"#", "#-1", "#1.5", "#x", "#99999999999999999999999"})
+    CHECK_MESSAGE(has(walk(std::string("until ") + bad + "\n"), "# is followed by the number of a node"), std::string(bad));
+  CHECK(has(walk("until nowhere.cpp:12\n"), "no node of this run comes from nowhere.cpp:12"));
+}
+
 TEST_CASE("stepper: expectations, errors and exit codes") {
   Walk walk;
   const auto outcome = [&](const std::string& lines, bool strict, bool person = false) { return run_lines(walk.run, lines, strict, person); };
