@@ -45,7 +45,7 @@ class ReportRows {
 // Cells of a picture: token t is in cell t·n/L.
 class Cells {
  public:
-  explicit Cells(i64 length) : length_(length), count_(std::min(length, kPictureCells)) {
+  explicit Cells(i64 length) : count_(std::min(length, kPictureCells)) {
     for (i64 t = 0; t < length; ++t) cell_.push_back(t * count_ / length);
     size_.resize(index(count_), 0);
     for (const i64 c : cell_) ++size_[index(c)];
@@ -62,7 +62,7 @@ class Cells {
   }
 
  private:
-  i64 length_, count_;
+  i64 count_;
   std::vector<i64> cell_, size_;
 };
 

@@ -208,8 +208,10 @@ TEST_CASE("attentions 11.3 no. 1: a length that is no multiple of window or bloc
       {"longformer(window=2, global=1, projections=false)", Mask::window(2, 2) | Mask::global_first(1)},
       {"longformer(window=1, dilation=[1,3])", Mask::heads({Mask::window(1, 1), Mask::window(1, 1, 3)})},
       {"strided(stride=3, heads=split)", Mask::heads({Mask::window(2, 2), Mask::strided(3)})}};
-  for (const auto& [spec, mask] : list)
+  for (const auto& entry : list)
     for (const i64 length : {1, 3, 7, 11, 13}) {
+      const std::string& spec = entry.first;
+      const Mask& mask = entry.second;
       CAPTURE(spec);
       CAPTURE(length);
       const Rig rig("rope", spec, false), dense("rope", "dense", false);

@@ -210,7 +210,7 @@ MaskCall mask_call_of(const TestCall& t) {
 }  // namespace
 
 TEST_CASE("mask: canonical text, parsed back") {
-  for (const auto& [text, expected] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& entry : std::vector<std::pair<std::string, std::string>>{
            {"causal()&window( 64,64 )|global(count=1)", "causal() & window(64, 64) | global(count=1)"},
            {"window(right=0, left=3)", "window(3, 0)"},
            {"window(1, 2, 1)", "window(1, 2)"},
@@ -229,6 +229,7 @@ TEST_CASE("mask: canonical text, parsed back") {
            {"heads({all(), causal() & ~window(1, 1)})", "heads({all(), causal() & ~window(1, 1)})"},
            {"random_blocks(4, 2)", "random_blocks(4, 2)"},
            {"random_blocks(4, 2, seed=9)", "random_blocks(4, 2, seed=9)"}}) {
+    const std::string &text = entry.first, &expected = entry.second;
     CAPTURE(text);
     CHECK(canonical(text) == expected);
     CHECK(canonical(expected) == expected);
