@@ -366,15 +366,14 @@ AnomalyReport AnomalyMode::rule_report(const Node& node, std::span<const Tensor>
       if (t.defined() && t.shape() == bad.shape()) text += fmt::format("g = {}, ", number(t.to_vector<double>()[i]));
     for (const Saved& s : node.saved)
       if (s.data && s.data->shape == bad.shape() && s.kind <= SaveKind::output)
-        text += fmt::format("saved {} {} = {}, ", s.kind == SaveKind::input ? "input" : "output", s.index,
-                            number(Tensor(s.data).to_vector<double>()[i]));
+        text += fmt::format("saved {} = {}, ", s.what(*node.op), number(Tensor(s.data).to_vector<double>()[i]));
     r.places.push_back(text + "gradient = " + number(v[i]));
   }
   for (const Tensor& t : g)
     if (t.defined()) r.inputs.push_back(tensor_line("g", t));
   for (const Saved& s : node.saved)
     if (s.data && s.kind <= SaveKind::output)
-      r.inputs.push_back(tensor_line(fmt::format("saved {} {}", s.kind == SaveKind::input ? "input" : "output", s.index), Tensor(s.data)));
+      r.inputs.push_back(tensor_line("saved " + s.what(*node.op), Tensor(s.data)));
   r.inner = inner_op_of_rule(node, g);
   r.path = {node.label()};
   r.seen = fmt::format("in the gradient for {}, in backward of {}", name_of_target(node.edges[input]), node.label());

@@ -187,7 +187,7 @@ void Recorder::see_op(const ForwardEvent& event) {
   if (event.node) {
     for (const Saved& s : event.node->saved) {
       SavedRecord r;
-      r.what = s.what();
+      r.what = s.what(event.op);
       if (s.kind == SaveKind::input && s.index < f.inputs.size()) r.tensor = f.inputs[s.index];
       if (s.kind == SaveKind::output && s.index < f.outputs.size()) r.tensor = f.outputs[s.index];
       if (s.data) r.shape = s.data->shape;

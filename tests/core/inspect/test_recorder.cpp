@@ -8,6 +8,9 @@
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
 #include "core/ops/inplace.h"
+#include "core/ops/join.h"
+#include "core/ops/matmul.h"
+#include "core/ops/norm.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
@@ -38,7 +41,7 @@ TEST_CASE("recorder: what a forward event says") {
   CHECK(e.bytes == 96);
   CHECK(e.flops == 24);
   REQUIRE(e.saved.size() == 1);
-  CHECK(e.saved[0].what == "output 0");
+  CHECK(e.saved[0].what == "output");
   CHECK(e.saved[0].tensor == e.outputs.at(0));
   CHECK(e.saved[0].bytes == 48);
   const inspect::TensorRecord& in = recorder.trace().tensors()[e.inputs.at(0)];
@@ -268,6 +271,21 @@ TEST_CASE("C47: the saved lists of the cards are the memory that the graph keeps
   once.until("masked_softmax");
   once.step();
   CHECK(has(once.current().to_string(), "freed"));
+}
+
+TEST_CASE("saved values have the names of the op's schema") {
+  const Tensor x = leaf({2, 3}, {1, -2, 3, 0, 5, -6}, "x"), w = leaf({3, 2}, {1, 2, 3, 4, 5, 6}, "w");
+  const inspect::Recorder recorder({.keep = inspect::Keep::values});
+  const inspect::Trace trace = inspect::record(cat({x.matmul(w), x.matmul(w)}).norm());
+  CHECK(trace.node("matmul").card().saved[0].what == "input");
+  CHECK(trace.node("matmul").card().saved[1].what == "other");
+  for (const NodeCard& card : trace.backward()) {
+    CAPTURE(card.label);
+    const inspect::ForwardRecord* e = trace.find_forward(card.seq);
+    REQUIRE(e);
+    REQUIRE(e->saved.size() == card.saved.size());
+    for (size_t i = 0; i < card.saved.size(); ++i) CHECK(e->saved[i].what == card.saved[i].what);
+  }
 }
 
 TEST_CASE("shared saved values name the other node") {

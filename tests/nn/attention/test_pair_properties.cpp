@@ -2,6 +2,7 @@
 // or attention is tested as soon as it is listed. Numbers are those of the list of properties (attentions 11.1).
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "core/engine/backward.h"
 #include "core/engine/gradcheck.h"
@@ -139,7 +140,7 @@ TEST_CASE("property 5 of pairs: a shift of all positions changes nothing") {
     // The global blocks of bigbird are the first and last ones: they do not move.
     if (starts_with(attention, "bigbird")) return;
     const Rig rig(position, attention, causal);
-    if (!test::shift_invariant(rig->encodings())) return;
+    if (!test::shift_invariant(rig->encodings(), 384 + 9)) return;
     const Tensor x = tokens(2, 9);
     // A multiple of every block: 2, 3, 4, 64.
     CHECK(largest_difference(rig.y(x, Positions::range(9)), rig.y(x, Positions::range(9, 384))) < 1e-9);
@@ -347,7 +348,10 @@ TEST_CASE("attentions 11.3 no. 6: property 14, a call leaves nothing behind, and
 }
 
 TEST_CASE("attentions 11.3 no. 14: property 15, every parameter is alive, but for those that the judge names") {
-  each_pair([](const std::string& position, const std::string& attention, bool causal) {
+  // A window of one token shows nothing of an exponent of distances, and a unit of a small MLP may be off in one call: a
+  // parameter of an encoding must be alive beside some attention, and one of an attention beside some encoding.
+  std::map<std::string, double> largest;
+  each_pair([&](const std::string& position, const std::string& attention, bool causal) {
     const Rig rig(position, attention, causal);
     sum(rig.y(tokens(2, 12), Positions::range(12)) * randn({2, 12, 8}, kF64)).backward();
     const auto zero = invariant_parameters(rig->encodings(), rig->options());
@@ -355,9 +359,16 @@ TEST_CASE("attentions 11.3 no. 14: property 15, every parameter is alive, but fo
       CAPTURE(p.name);
       REQUIRE(p.tensor.grad().defined());
       if (std::find(zero.begin(), zero.end(), p.name) != zero.end()) CHECK(size_of_largest(p.tensor.grad()) < 1e-12);
-      else CHECK(size_of_largest(p.tensor.grad()) > 1e-9);
+      else if (const bool of_encoding = starts_with(p.name, "position."); of_encoding || starts_with(p.name, "attention.")) {
+        double& most = largest[(of_encoding ? position : attention) + ": " + p.name];
+        most = std::max(most, size_of_largest(p.tensor.grad()));
+      } else {
+        CHECK(size_of_largest(p.tensor.grad()) > 1e-9);
+      }
     }
   });
+  CHECK(largest.size() > 20);
+  for (const auto& entry : largest) CHECK_MESSAGE(entry.second > 1e-9, entry.first << " gets no gradient anywhere");
 }
 
 TEST_CASE("property 16 of pairs: scores of 4e8 in f32 stay finite, forward and backward") {
