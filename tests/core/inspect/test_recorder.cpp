@@ -388,3 +388,22 @@ TEST_CASE("create_graph under a recorder: second-order ops are events of their o
   grad(g.sum(), {x});
   CHECK(recorder.trace().forward().size() == before + 1);  // the sum; what rules do inside is no event
 }
+
+TEST_CASE("C48: a trace holds both halves of every node, the forward event and the card of its rule") {
+  const Tensor x = leaf({2, 3}, {1, -2, 3, 0, 5, -6}, "x"), w = leaf({3}, {1, 2, 3}, "w");
+  const inspect::Recorder recorder({.keep = inspect::Keep::values});
+  const Tensor loss = (x * w).softmax(-1).square().sum();
+  const inspect::Trace trace = inspect::record(loss);
+  REQUIRE(trace.forward().size() == 4);
+  REQUIRE(trace.backward().size() == 4);
+  for (const NodeCard& card : trace.backward()) {
+    const inspect::ForwardRecord* f = trace.find_forward(card.seq);
+    REQUIRE_MESSAGE(f, card.label);
+    CHECK(f->op->name == card.op);
+    CHECK(card.recorded);
+    REQUIRE(!card.incoming.empty());
+    CHECK(card.incoming[0].gradient.computed);
+    REQUIRE(!f->outputs.empty());
+    CHECK(trace.tensors().at(f->outputs[0]).value.defined());
+  }
+}
