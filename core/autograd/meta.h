@@ -1,6 +1,7 @@
 // AutogradMeta: what a tensor knows about gradients. Made on demand; a tensor without it is a constant.
 #pragma once
 
+#include "core/autograd/bounds.h"
 #include "core/autograd/node.h"
 
 namespace waymark {
@@ -23,6 +24,7 @@ struct AutogradMeta final : MetaBase {
   std::shared_ptr<HookList> post_hooks;  // of a leaf, after the commit; what they return is ignored
   std::unique_ptr<ViewMeta> view;
   std::string name;
+  std::unique_ptr<Bounds> bounds;  // of a leaf; null: none
   // Where history was cut: an op without derivative (or detach) whose input required grad. Ops pass it on, so that
   // backward from a constant can say why there is nothing to do.
   const OpInfo* cut_by = nullptr;

@@ -105,6 +105,18 @@ std::string AutogradMeta::footer() const {
 
 void set_name(const Tensor& t, std::string name) { ensure_meta(t).name = std::move(name); }
 
+void set_bounds(const Tensor& t, Bounds bounds) {
+  if (!t.defined() || !is_float(t.dtype()) || !t.is_leaf())
+    fail("set_bounds", "bounds belong to a leaf of a float dtype, not to {}", t.defined() ? describe(t) : "an undefined tensor");
+  if (!(bounds.low <= bounds.high)) fail("set_bounds", "[{}, {}] is no interval", bounds.low, bounds.high);
+  ensure_meta(t).bounds = std::make_unique<Bounds>(bounds);
+}
+
+std::optional<Bounds> bounds_of(const Tensor& t) {
+  const AutogradMeta* meta = t.defined() ? meta_of(t) : nullptr;
+  return meta && meta->bounds ? std::optional<Bounds>(*meta->bounds) : std::nullopt;
+}
+
 // Not inline: g++ 12 takes the moved variant for uninitialised where it sees through the call.
 Attrs::Attrs() = default;
 Attrs::~Attrs() = default;

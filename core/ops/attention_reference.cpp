@@ -1,15 +1,20 @@
 #include "core/ops/attention_reference.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
 #include "core/ops/counts.h"
 #include "core/ops/create.h"
+#include "core/ops/custom_pairs.h"
 #include "core/ops/dropout.h"
+#include "core/ops/functions.h"
 #include "core/ops/matmul.h"
 #include "core/ops/pointwise.h"
+#include "core/ops/rearrange.h"
 #include "core/ops/relative.h"
+#include "core/ops/scan.h"
 #include "core/ops/shape.h"
 #include "core/ops/softmax.h"
 
@@ -27,9 +32,15 @@ void check_inputs(const ReferenceAttention& c) {
     fail("attention", "query {}, key {} and value {} do not fit together", q, k, v);
   if (k[1] == 0 || q[1] % k[1] != 0) fail("attention", "{} heads of keys do not divide {} heads of queries", k[1], q[1]);
   const Tensor& tq = c.term_query.defined() ? c.term_query : c.query;
-  for (const ScoreTerm& term : c.terms) check_term(term, c.query.dtype(), q[1], tq.size(-1), v[3]);
-  if (!c.terms.empty() && (!c.query_positions.defined() || !c.key_positions.defined()))
-    fail("attention", "the term {} reads positions, and the call has none", c.terms.front().name);
+  for (const ScoreTerm& term : c.terms) {
+    check_term(term, c.query.dtype(), q[1], tq.size(-1), v[3]);
+    if (reads_positions(term) && (!c.query_positions.defined() || !c.key_positions.defined()))
+      fail("attention", "the term {} reads positions, and the call has none", term.name);
+    const auto* t = std::get_if<PairTable>(&term.family);
+    if (t && ((t->t.size(0) != 1 && t->t.size(0) != q[0]) || t->t.size(2) != q[2] || t->t.size(3) != k[2]))
+      fail("attention", "the term {} has a tensor of shape {}; needs [1|{}, 1|{}, {}, {}]", term.name, t->t.shape(), q[0], q[1],
+           q[2], k[2]);
+  }
 }
 
 // Heads of keys repeated for the heads of queries that share them.
@@ -70,7 +81,7 @@ class Scores {
     for (size_t i = 0; i < call_.terms.size(); ++i) {
       const ScoreTerm& t = call_.terms[i];
       if (t.stage != Stage::multiply) continue;
-      const Tensor m = distance(std::get<Distance>(t.family), 1);
+      const Tensor m = by_pair(t, 1);
       if (parts) parts->push_back({t.name, m.expand(c.shape()), true, static_cast<int>(i)});
       c = mul(c, m);
     }
@@ -83,13 +94,24 @@ class Scores {
       const ScoreTerm& t = call_.terms[i];
       if (t.stage != stage) continue;
       const int term = static_cast<int>(i);
-      if (const auto* d = std::get_if<Distance>(&t.family)) {
-        f(t.name, term, distance(*d, 0));
-      } else if (const auto* table = std::get_if<Table>(&t.family)) {
+      if (const auto* table = std::get_if<Table>(&t.family)) {
         const Tensor r = rows(table->index), w = shared_rows(table->w).mT();
         if (table->side != Side::key) f("q_" + t.name, term, pair_gather(matmul(term_query_, w), r, PairSide::query));
         if (table->side != Side::query) f("k_" + t.name, term, pair_gather(matmul(term_key_, w), r, PairSide::key));
+      } else {
+        f(t.name, term, by_pair(t, 0));
       }
+    }
+  }
+
+  // f(name, term, summand) for each gate; `score`, of everything before the gates, becomes that of everything.
+  template <class F> void each_gate(Tensor& score, F f) const {
+    for (size_t i = 0; i < call_.terms.size(); ++i) {
+      const auto* p = std::get_if<Prefix>(&call_.terms[i].family);
+      if (!p) continue;
+      const Tensor added = prefix(*p, score);
+      f(call_.terms[i].name, static_cast<int>(i), added);
+      score = add(std::move(score), added);
     }
   }
 
@@ -99,10 +121,14 @@ class Scores {
     double scale = call_.content_scale;
     bool tables = false;
     each(Stage::bias, [&](const std::string&, int, Tensor b) { bias = bias.defined() ? add(std::move(bias), b) : std::move(b); });
-    for (const ScoreTerm& t : call_.terms) tables |= t.stage == Stage::table;
+    bool gates = false;
+    for (const ScoreTerm& t : call_.terms) {
+      tables |= t.stage == Stage::table;
+      gates |= t.stage == Stage::gate;
+    }
     if (call_.offset.defined()) bias = bias.defined() ? add(std::move(bias), call_.offset) : call_.offset;
     // One factor for everything is left to the softmax.
-    if (bias.defined() || (tables && call_.table_scale != call_.content_scale)) {
+    if (gates || bias.defined() || (tables && call_.table_scale != call_.content_scale)) {
       if (scale != 1) x = mul(std::move(x), scale);
       each(Stage::table, [&](const std::string&, int, Tensor a) { x = add(std::move(x), mul(std::move(a), call_.table_scale)); });
       if (bias.defined()) x = add(std::move(x), bias);
@@ -110,11 +136,19 @@ class Scores {
     } else {
       each(Stage::table, [&](const std::string&, int, Tensor a) { x = add(std::move(x), std::move(a)); });
     }
+    each_gate(x, [](const std::string&, int, const Tensor&) {});
     const Tensor keep = call_.keep.defined() ? call_.keep : ones({1, 1, 1, 1}, kB8);
     return call_.groups.empty() ? masked_softmax(x, keep, -1, scale) : mean_over_groups(x, keep, scale);
   }
 
  private:
+  // The value of every pair, `neutral` for those that have none: [1|B, 1|H, Lq, Lk].
+  Tensor by_pair(const ScoreTerm& t, double neutral) const {
+    if (const auto* d = std::get_if<Distance>(&t.family)) return distance(*d, neutral);
+    if (const auto* pairs = std::get_if<PairTable>(&t.family)) return pairs->t;
+    return to(custom_pairs(std::get<Custom>(t.family), neutral, query_.size(0), query_.size(1), call_.query_positions,
+                           call_.key_positions), query_.dtype());
+  }
   Tensor mean_over_groups(const Tensor& x, const Tensor& keep, double scale) const {
     Tensor total, count;
     for (const Tensor& group : call_.groups) {
@@ -126,12 +160,23 @@ class Scores {
     return div(total, clamp(count, 1, {}));
   }
 
-  // β of every pair, `neutral` for those without a row: [1|B, 1|H, Lq, Lk].
   Tensor distance(const Distance& d, double neutral) const {
     const Tensor r = rows(d.index), value = pair_gather(d.beta, r, PairSide::shared);
     const i64* row = r.data<i64>();
     const bool any_absent = neutral != 0 && std::any_of(row, row + r.numel(), [](i64 v) { return v < 0; });
     return any_absent ? where(lt(r, 0), neutral, value) : value;
+  }
+
+  // What a gate adds to each pair. Masked keys count nothing.
+  Tensor prefix(const Prefix& p, const Tensor& score) const {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const Tensor gates = sigmoid(call_.keep.defined() ? masked_fill(score, logical_not(call_.keep), -infinity) : score);
+    const double last = static_cast<double>(p.table.size(0) - 1);
+    const Tensor count = clamp(flip(cumsum(flip(gates, {-1}), -1), {-1}), {}, last), whole = nan_to_num(floor(count.detach()));
+    const Tensor rows = matmul(term_query_, p.table.mT()), part = sub(count, whole);  // NaN stays in the part
+    const Tensor low = pair_gather(rows, to(whole, kI64), PairSide::query),
+                 high = pair_gather(rows, to(clamp(add(whole, 1), {}, last), kI64), PairSide::query);
+    return add(low, mul(part, sub(high, low)));
   }
 
   const ReferenceAttention& call_;
@@ -176,6 +221,7 @@ std::vector<ScorePart> score_parts_reference(const ReferenceAttention& c) {
     parts.push_back({"visits", c.offset});
     total = add(total, c.offset);
   }
+  scores.each_gate(total, [&](const std::string& name, int term, const Tensor& value) { parts.push_back({name, value, false, term}); });
   parts.push_back({"total", total});
   return parts;
 }

@@ -8,7 +8,7 @@
 namespace waymark {
 
 struct CrossEntropyOptions {
-  Tensor weight{};                    // [C], a factor for each class; undefined: 1
+  Tensor weight{};                    // [C], a factor for each class, any number as in PyTorch; undefined: 1
   i64 ignore_index = -100;            // targets of this value count for nothing
   std::string_view reduction = "mean";
   double label_smoothing = 0;         // this share of the target goes to all classes alike

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "nn/position/module.h"
 #include "nn/spec/catalog.h"
 
 namespace waymark::nn {
@@ -252,9 +253,22 @@ std::vector<std::string> invariant_parameters(const EncodingSum& encodings, cons
   const Capabilities gives = facts_of_attention(attention).gives;
   bool constant = plain && gives.has(Capability::query_key) && gives.has(Capability::pair);
   for (const Options& e : encodings) constant &= encoding_info(e.name()).facts(e, false, false).key_bias_is_constant;
-  if (!constant || !gives.has(Capability::free_qk)) return {};  // one vector for both: its bias is in the queries, too
-  std::vector<std::string> names = {"k_proj.bias"};
-  if (attention.has("projections") && attention.boolean("projections")) names.emplace_back("attention.global_k_proj.bias");
+  std::vector<std::string> names;
+  if (constant && gives.has(Capability::free_qk)) {  // one vector for both: its bias is in the queries, too
+    names.emplace_back("k_proj.bias");
+    if (attention.has("projections") && attention.boolean("projections")) names.emplace_back("attention.global_k_proj.bias");
+  }
+  // What an encoding adds to all scores of a row; with the name of the encoding where another owns the same path.
+  const auto owners = [&](const std::string& parameter) {
+    i64 count = 0;
+    for (const Options& e : encodings)
+      for (const ParameterSpec& p : parameters_of(e, {8, 2, 4})) count += p.name == parameter;
+    return count;
+  };
+  if (gives.has(Capability::pair))
+    for (const Options& e : encodings)
+      for (const std::string& p : encoding_info(e.name()).facts(e, false, false).invariant_parameters)
+        names.push_back(owners(p) > 1 ? fmt::format("position.{}.{}", e.name(), p) : "position." + p);
   return names;
 }
 

@@ -65,8 +65,8 @@ struct WAYMARK_API JudgeMatrix {
 };
 WAYMARK_API JudgeMatrix judge_matrix(bool cross = false);
 
-// Parameters of an attention with this sum whose gradient is 0, because softmax ignores what is constant along a row:
-// names below the attention.
+// Parameters of an attention with this sum whose gradient is 0, because softmax ignores what is constant along a row (those
+// of encodings: while every token has a position): names below the attention.
 WAYMARK_API std::vector<std::string> invariant_parameters(const EncodingSum& encodings, const Options& attention);
 
 }  // namespace waymark::nn

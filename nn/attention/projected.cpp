@@ -106,7 +106,7 @@ ProjectedAttention::Pass ProjectedAttention::pass_of(const Tensor& q, const Tens
                                                      const Tensor& keep) const {
   const bool is_causal = causal(in);
   const Positions& of_keys = key_positions(in);
-  const EncodingCall call{in.positions, of_keys, is_causal, keep};
+  const EncodingCall call{in.positions, of_keys, is_causal, keep, query_keep(in), in.key_keep};
   Pass pass{.call = {.query = q, .key = k, .value = v}};
   ReferenceAttention& r = pass.call;
   for (auto& [name, term] : position.prepare(call, q, k)) {

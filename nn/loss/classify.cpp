@@ -1,4 +1,6 @@
 // cross_entropy and kl_div of logits with the classes on the last axis.
+#include <cmath>
+
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
 #include "core/ops/divergence.h"
@@ -20,6 +22,13 @@ Shape items_shape(std::string_view op, const Tensor& logits) {
   return shape;
 }
 
+// What no one means as a factor of a class, and would find in the loss only.
+void check_weight(const Tensor& weight) {
+  if (!weight.defined()) return;
+  for (const double w : weight.to_vector<double>())
+    if (!(w >= 0 && std::isfinite(w))) fail("cross_entropy", "weight has {}; weights of classes are finite and >= 0", w);
+}
+
 // Σ over scored items of w·weight[target].
 double divisor_of(const Items& items, const Tensor& target, const Tensor& weight) {
   if (!weight.defined()) return items.total;
@@ -38,6 +47,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   if (!target.defined() || target.dtype() != kI64) fail("cross_entropy", "the target must be class ids (i64)");
   if (target.shape() != shape)
     fail("cross_entropy", "the target must be {} for logits {}, got {}", shape, logits.shape(), target.shape());
+  check_weight(o.weight);
   const Items items("cross_entropy", shape, o.item_weight, scored_targets(target, o.ignore_index), logits.dtype());
   // Items of weight 0 are as good as ignored ones.
   Tensor ids = target.reshape({-1});

@@ -24,7 +24,7 @@ namespace waymark::nn::loss {
 // −log softmax(logits)[target] of class ids; label smoothing and class weights as in waymark::cross_entropy, whose
 // class axis is the second one.
 struct CrossEntropyOptions {
-  Tensor weight = {};  // [C]; a mean then divides by Σ w·weight[target]
+  Tensor weight = {};  // [C], finite and >= 0 (the op takes any number, as PyTorch does); a mean then divides by Σ w·weight[target]
   Tensor item_weight = {};
   i64 ignore_index = -100;
   double label_smoothing = 0;

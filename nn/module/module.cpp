@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "core/autograd/meta.h"
+#include "core/ops/projection.h"
 
 namespace waymark::nn {
 
@@ -50,6 +51,10 @@ void ModuleBase::check_free(std::string_view name) const {
 Tensor ModuleBase::make_parameter(std::string_view name, const Shape& shape, const Init& init, ParameterOptions options) {
   const Tensor t = make_empty(shape, default_dtype());
   init.fill(t, path_of(name) + ".init");
+  if (options.bounds) {
+    set_bounds(t, *options.bounds);
+    project(t);
+  }
   t.requires_grad_();
   set_name(t, path_of(name));
   items_.push_back({.kind = Kind::parameter, .name = std::string(name), .tensor = t, .options = std::move(options)});

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/autograd/bounds.h"
 #include "core/autograd/state.h"
 #include "core/tensor/tensor.h"
 #include "nn/init.h"
@@ -33,6 +34,8 @@ struct ParameterOptions {
   bool no_decay = false;
   // Other names under which a state may have it, relative to the module, dots allowed; used where unambiguous.
   std::vector<std::string> also = {};
+  // Values stay in here: the first ones are projected, and optimizers project after each step.
+  std::optional<Bounds> bounds = {};
   // A state that does not have it gives the values of this parameter of the same module.
   std::string otherwise = {};
 };

@@ -4,11 +4,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/autograd/bounds.h"
 #include "core/ops/attention_terms.h"
 #include "nn/init.h"
 #include "nn/position/facts.h"
@@ -29,6 +31,7 @@ struct ParameterSpec {
   Init init;
   bool no_decay = false;
   bool shared = false;  // lives in the stack and serves all layers (share_layers)
+  std::optional<Bounds> bounds = {};
 };
 
 // One call of one attention, as its encodings see it.
@@ -36,6 +39,7 @@ struct EncodingCall {
   Positions queries = {}, keys = {};
   bool causal = false;
   Tensor keep = {};  // allowed pairs: b8, expands to [B, H, Lq, Lk]; undefined: all
+  Tensor query_keep = {}, key_keep = {};  // kept tokens: b8 [B, L]; undefined: all
 };
 
 // An encoding with its parameters. Only the functions of its site do anything.

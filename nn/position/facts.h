@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "core/tensor/types.h"
 
@@ -28,6 +29,9 @@ class Capabilities {
     for (const Capability c : list) bits_ |= bit(c);
   }
   constexpr bool has(Capability c) const { return (bits_ & bit(c)) != 0; }
+  constexpr Capabilities operator|(Capabilities more) const {
+    return changed(bits_ | more.bits_);
+  }
   constexpr bool operator==(const Capabilities&) const = default;
   constexpr Capabilities with(Capability c) const { return changed(bits_ | bit(c)); }
   constexpr Capabilities without(Capability c) const { return changed(bits_ & ~bit(c)); }
@@ -47,19 +51,25 @@ enum class Site : u8 { none, input, query_key, score };
 struct EncodingFacts {
   Site site = Site::none;
   bool value_side = false;           // adds to the mixed values, too
-  Capabilities needs, wants;         // missing needs: refused; missing wants: a property is lost
+  Capabilities needs = {}, wants = {};  // missing needs: refused; missing wants: a property is lost
   bool needs_causal_call = false;
   bool redefines_content = false;    // replaces q·k: excludes query-key maps
   i64 extra_terms = 0;               // counted by the scale
   bool reads_positions = true;
   bool sees_direction = false;       // tells left from right without a causal mask
-  std::string direction;             // in words: "yes", "no", "only through a causal mask"
+  std::string direction = {};        // in words: "yes", "no", "only through a causal mask"
   bool shift_invariant = false;      // depends on differences of positions alone
-  std::string shift;                 // in words where it is neither: "while p <= threshold"
-  std::string beyond_trained;        // what happens beyond the trained length
+  std::string shift = {};            // in words where it is neither: "while p <= threshold"
+  std::string beyond_trained = {};   // what happens beyond the trained length
   // A constant added to all keys adds a constant to all scores of a row: k_proj.bias then gets gradient 0.
   bool key_bias_is_constant = false;
-  std::string lost;                  // what missing wants cost: "scores no longer depend on distance alone"
+  // Parameters of its own, by their names in its ParameterSpecs, whose gradient is 0 while every token has a position:
+  // they add a constant to all scores of a row.
+  std::vector<std::string> invariant_parameters = {};
+  std::string lost = {};             // what missing wants cost: "scores no longer depend on distance alone"
+
+  // "yes", "no", or under which condition.
+  std::string shift_text() const { return !shift.empty() ? shift : shift_invariant ? "yes" : "no"; }
 };
 
 }  // namespace waymark::nn

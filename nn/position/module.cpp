@@ -49,7 +49,7 @@ void PositionModule::make_parameters(const std::vector<Own>& list) {
     }
     const std::string qualified = p.encoding->name() + "." + p.spec.name;
     const Tensor t = parameter_at(owners > 1 ? qualified : p.spec.name, p.spec.shape, p.spec.init,
-                                  {.no_decay = p.spec.no_decay, .also = {owners > 1 ? p.spec.name : qualified}});
+                                  {.no_decay = p.spec.no_decay, .also = {owners > 1 ? p.spec.name : qualified}, .bounds = p.spec.bounds});
     parameters_[{p.encoding->canonical(), p.spec.name}] = t;
   }
 }

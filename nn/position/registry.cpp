@@ -12,12 +12,21 @@
   X(none)                    \
   X(sinusoid)                \
   X(learned)                 \
+  X(fourier)                 \
   X(shaw)                    \
   X(huang_m1)                \
   X(huang_m2)                \
   X(huang_m3)                \
   X(huang_m4)                \
-  X(rope)
+  X(t5)                      \
+  X(alibi)                   \
+  X(kerple_log)              \
+  X(kerple_power)            \
+  X(sandwich)                \
+  X(fire)                    \
+  X(cope)                    \
+  X(rope)                    \
+  X(xpos)
 
 namespace waymark::nn {
 
@@ -33,8 +42,7 @@ namespace {
 Catalog<EncodingInfo>& catalog() {
 #define WAYMARK_CALL(NAME) encodings::NAME(),
   static Catalog<EncodingInfo> list("position encoding", {WAYMARK_ENCODINGS(WAYMARK_CALL)},
-                                    {"fourier", "transformer-xl", "t5", "alibi", "kerple-log", "kerple-power", "sandwich",
-                                     "fire", "cope", "deberta", "tupe", "xpos", "spe-sine", "spe-conv"});
+                                    {"transformer-xl", "deberta", "tupe", "spe-sine", "spe-conv"});
 #undef WAYMARK_CALL
   return list;
 }

@@ -4,14 +4,18 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "core/autograd/bounds.h"
 #include "core/autograd/state.h"
 #include "core/ops/create.h"
 #include "core/ops/inplace.h"
 #include "core/ops/random_ops.h"
+#include "core/ops/shape.h"
+#include "core/random/generator.h"
 #include "nn/attention/projected.h"
 #include "nn/attention/judge.h"
 #include "tests/error_text.h"
@@ -21,7 +25,7 @@ namespace waymark::test {
 
 class DefaultF64 {
  public:
-  DefaultF64() : before_(default_dtype()) { set_default_dtype(kF64); }
+  explicit DefaultF64(DType dtype = kF64) : before_(default_dtype()) { set_default_dtype(dtype); }
   ~DefaultF64() { set_default_dtype(before_); }
   DefaultF64(const DefaultF64&) = delete;
   DefaultF64& operator=(const DefaultF64&) = delete;
@@ -30,10 +34,20 @@ class DefaultF64 {
   DType before_;
 };
 
-// Far from the neutral values, so that every parameter matters.
+// Far from the neutral values, so that every parameter matters; inside the bounds of those that have some. A threshold
+// starts as it does in a model: tests say by options where it lies. The same in every run of the tests, so that no kink of
+// a network lies in a step of gradcheck by chance.
 inline void randomise(nn::ModuleBase& m) {
   const NoGrad off;
-  for (const nn::NamedParameter& p : m.named_parameters()) normal_(p.tensor, 0.2, 0.6, "test." + p.name);
+  const RandomScope scope(5);
+  for (const nn::NamedParameter& p : m.named_parameters()) {
+    if (p.name.ends_with("threshold")) continue;
+    normal_(p.tensor, 0.2, 0.6, "test." + p.name);
+    const auto bounds = bounds_of(p.tensor);
+    if (!bounds) continue;
+    double* v = p.tensor.data<double>();
+    for (i64 i = 0; i < p.tensor.numel(); ++i) v[i] = std::min(bounds->low + 0.1 + std::abs(v[i]), bounds->high - 0.1);
+  }
 }
 
 // Variants of all encodings, and the default of every one that is registered.
@@ -42,7 +56,12 @@ inline std::vector<std::string> encoding_specs() {
       "sinusoid(layout=concat)", "shaw(clip=3)", "shaw(clip=2, values=true, per_head=true)", "shaw(clip=2, beyond=zero)",
       "huang-m1(clip=3)", "huang-m2(clip=2)", "huang-m3(clip=2)", "huang-m3(clip=3, per_head=true, beyond=zero)", "huang-m4(clip=3)",
       "huang-m4(clip=2, beyond=zero, per_head=true)", "rope(layout=halves, fraction=0.5)", "rope + huang-m4(clip=2)",
-      "huang-m1(clip=2) + huang-m2(clip=3) + shaw(clip=1, values=true)", "sinusoid + learned(max_len=64) + rope + shaw"};
+      "huang-m1(clip=2) + huang-m2(clip=3) + shaw(clip=1, values=true)", "sinusoid + learned(max_len=64) + rope + shaw",
+      "fourier(features=6, hidden=5)", "t5(buckets=8, max_distance=9)", "t5(buckets=5, max_distance=6, bidirectional=false)",
+      "alibi(heads=1)", "alibi(symmetric=false)", "sandwich(dim=6)", "fire(hidden=3, init_threshold=2.5)",
+      "shaw(clip=2) + t5(buckets=4, max_distance=6) + alibi", "fourier(features=4, hidden=3) + fire(hidden=9)",
+      "huang-m2(clip=2) + rope + kerple-log + kerple-power",
+      "cope(max_pos=3)", "huang-m4(clip=2) + cope(max_pos=4)", "xpos(scale_base=16, layout=halves)", "xpos + shaw(clip=2)"};
   for (const nn::EncodingInfo* info : nn::all_encodings()) list.push_back(info->name());
   return list;
 }
@@ -78,10 +97,33 @@ inline bool accepted(const std::string& position, const std::string& attention, 
   return problems.empty();
 }
 inline nn::EncodingSum sum_of(const std::string& spec) { return nn::resolve_encodings(spec, 1)[0]; }
-inline bool shift_invariant(const nn::EncodingSum& sum) {
-  for (const nn::Options& o : sum)
-    if (!nn::facts_of(o).shift_invariant) return false;
+// Does dense attention take the sum in such a call? cope and xpos need a causal one.
+inline bool accepted(const std::string& spec, bool causal = false, bool cross = false) {
+  std::vector<std::string> problems;
+  const nn::Options dense = nn::resolve_attentions("dense", 1, problems)[0];
+  for (const nn::Options& o : sum_of(spec))
+    if (nn::judge(o, dense, causal, cross, false).ruling == nn::Ruling::refuse) return false;
   return true;
+}
+// Positions below this are "plain" for encodings that depend on differences only up to a threshold.
+inline double plain_up_to(const nn::EncodingSum& sum) {
+  double limit = std::numeric_limits<double>::infinity();
+  for (const nn::Options& o : sum)
+    if (o.has("init_threshold")) limit = std::min(limit, o.real("init_threshold"));
+  return limit;
+}
+// For calls with positions up to `last`.
+inline bool shift_invariant(const nn::EncodingSum& sum, double last) {
+  for (const nn::Options& o : sum) {
+    const nn::EncodingFacts f = nn::facts_of(o);
+    if (!f.shift_invariant && (f.shift.empty() || last > plain_up_to(sum))) return false;
+  }
+  return true;
+}
+inline bool needs_causal_call(const nn::EncodingSum& sum) {
+  for (const nn::Options& o : sum)
+    if (nn::facts_of(o).needs_causal_call) return true;
+  return false;
 }
 inline bool sees_direction(const nn::EncodingSum& sum) {
   for (const nn::Options& o : sum)
@@ -120,6 +162,27 @@ struct Rig {
   nn::ProjectedAttention* attention = nullptr;
 };
 
+// t with its tokens (axis 1) in another order.
+inline Tensor reordered(const Tensor& t, const std::vector<i64>& order) {
+  const Tensor out = make_empty(t.shape(), t.dtype());
+  for (i64 b = 0; b < t.size(0); ++b)
+    for (size_t i = 0; i < order.size(); ++i)
+      for (i64 e = 0; e < t.size(2); ++e) out.at<double>({b, static_cast<i64>(i), e}) = t.at<double>({b, order[i], e});
+  return out;
+}
+// t with zeros, or other content, in front of and behind its tokens.
+inline Tensor padded(const Tensor& t, i64 left, i64 right, double content) {
+  const Tensor out = full({t.size(0), t.size(1) + left + right, t.size(2)}, content, kF64);
+  const NoGrad off;
+  out.narrow(1, left, t.size(1)).copy_(t.detach());
+  return out;
+}
+inline Tensor kept(i64 batch, i64 left, i64 length, i64 right) {
+  const Tensor keep = zeros({batch, left + length + right}, kB8);
+  keep.narrow(1, left, length).fill_(true);
+  return keep;
+}
+inline double norm(const Tensor& t) { return largest_difference(t, zeros_like(t)); }
 inline Tensor tokens(i64 batch, i64 length, i64 width = 8) { return randn({batch, length, width}, {.dtype = kF64, .stream = "test.x"}); }
 inline nn::Positions positions(const std::vector<i64>& p) { return nn::Positions(tensor(p, kI64)); }
 

@@ -24,6 +24,7 @@ struct OptionInfo {
   bool repeats = false;                   // may be given several times
   bool value_may_lack = false;            // --resume [PATH]: a value follows unless it begins with - or is a .toml file
   int values = 1;                         // how many words follow
+  bool hidden = false;                    // taken, and refused with its reason, but no help shows it
 };
 
 struct PositionalInfo {

@@ -30,7 +30,7 @@ constexpr ShortOption kShort[] = {
 std::vector<OptionInfo> config_options() {
   return {
       {"--task", "SPEC", "what is trained and measured: help tasks", ""},
-      {"--preset", "NAME", "settings of a published experiment", "none"},
+      {"--preset", "NAME", "settings of a published experiment", "none", ArgumentType::text, {}, false, false, 1, true},
       {"--position", "SPEC", "position encodings, joined by +, or a pattern per layer: help encodings", "none"},
       {"--attention", "SPEC", "attention, or a pattern per layer: help attentions", "dense"},
       {"--seed", "N", "seed of everything but the data", "0", ArgumentType::integer},

@@ -162,6 +162,13 @@ void add_row(std::vector<Row>& rows, const char* left, const std::string& right)
   if (!right.empty()) rows.push_back({left, right});
 }
 
+// ", stays in [0.01, 2]"
+std::string bounds_text(const std::optional<Bounds>& b) {
+  if (!b) return "";
+  if (std::isinf(b->high)) return fmt::format(", stays at or above {}", b->low);
+  return fmt::format(", stays in [{}, {}]", b->low, b->high);
+}
+
 void print_encoding(const Options& encoding, const Question& q) {
   const nn::EncodingInfo& info = nn::encoding_info(encoding.name());
   const nn::EncodingFacts facts = info.facts(encoding, q.causal, false);
@@ -172,15 +179,15 @@ void print_encoding(const Options& encoding, const Question& q) {
           kSites[static_cast<size_t>(facts.site)] + std::string(facts.value_side ? " and mixed values" : ""));
   for (const std::string& formula : info.formulas) add_row(rows, "formula", formula);
   add_row(rows, "sees direction", facts.direction);
-  add_row(rows, "shift invariant", facts.shift.empty() ? facts.shift_invariant ? "yes" : "no" : facts.shift);
+  add_row(rows, "shift invariant", facts.shift_text());
   add_row(rows, "beyond training", facts.beyond_trained);
   if (info.parameters) {
     for (const nn::ParameterSpec& p : info.parameters(encoding, q.sizes))
       add_row(rows, "parameter",
-              fmt::format("position.{} {}, {} numbers{}, starts as {}{}{}", p.name, to_string(p.shape),
+              fmt::format("position.{} {}, {} numbers{}, starts as {}{}{}{}", p.name, to_string(p.shape),
                           nn::with_commas(checked_numel("explain", p.shape)),
                           facts.site == nn::Site::input || p.shared ? " once" : " per layer", p.init.text(),
-                          p.no_decay ? ", does not decay" : "", p.shared ? ", shared by the layers" : ""));
+                          bounds_text(p.bounds), p.no_decay ? ", does not decay" : "", p.shared ? ", shared by the layers" : ""));
   }
   fmt::print("{}", columns(rows));
 }

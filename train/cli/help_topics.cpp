@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "core/ops/registry.h"
+#include "nn/position/registry.h"
 #include "train/cli/command.h"
 #include "train/cli/text_layout.h"
+#include "train/config/checks.h"
 #include "train/config/keys.h"
 #include "train/config/registries.h"
 #include "train/verify/verify.h"
@@ -17,12 +19,20 @@ struct SpecTopic {
   const char* name;  // of the topic
   const nn::SpecTables* tables;
   const char* key;  // where such a spec is written
+  const char* note = "";  // behind the list
 };
+
+constexpr const char* kNotOffered =
+    "Encodings join by +: learned + t5. waymark explain --position SPEC shows formulas, facts, parameters and costs.\n"
+    "Not offered at all: logit softcap, attention sinks, YaRN and Llama-3 rope scaling, 2-D positions (interpolation and\n"
+    "ntk are the only rope scalings; images run as row-major sequences). An own bias or multiplier of positions:\n"
+    "register_encoding (nn/position/registry.h).\n";
+
 std::vector<SpecTopic> spec_topics() {
   const Registries& r = registries();
   std::vector<SpecTopic> topics;
   for (const SpecTopic& t :
-       {SpecTopic{"encodings", r.encodings, "model.position"}, SpecTopic{"attentions", r.attentions, "model.attention"},
+       {SpecTopic{"encodings", r.encodings, "model.position", kNotOffered}, SpecTopic{"attentions", r.attentions, "model.attention"},
         SpecTopic{"tasks", r.tasks, "task"}, SpecTopic{"optimizers", r.optimizers, "optim.optimizer"},
         SpecTopic{"schedules", r.schedules, "optim.schedule"}})
     if (t.tables) topics.push_back(t);
@@ -36,12 +46,36 @@ std::string list_text(const SpecTopic& topic) {
     rows.push_back({table.signature(), table.doc});
   }
   for (const auto& [alias, spec] : topic.tables->aliases()) rows.push_back({alias, "= " + to_string(spec)});
-  return fmt::format("{} (key {}); waymark help NAME explains one\n\n", topic.name, topic.key) + columns(rows);
+  return fmt::format("{} (key {}); waymark help NAME explains one\n\n", topic.name, topic.key) + columns(rows) +
+         (*topic.note ? fmt::format("\n{}", topic.note) : "");
+}
+
+// What an encoding computes; the facts that need no model.
+std::string encoding_text(std::string_view name) {
+  const nn::EncodingInfo* info = nn::find_encoding(name);
+  if (!info) return "";
+  std::vector<std::string> problems;
+  const auto options = info->options.resolve(nn::Spec{info->name(), {}}, problems);
+  if (!options) return "";
+  std::vector<Row> rows;
+  for (const std::string& formula : info->formulas) rows.push_back({"formula", formula});
+  const nn::EncodingFacts facts = info->facts(*options, false, false);
+  rows.push_back({"sees direction", facts.direction});
+  rows.push_back({"shift invariant", facts.shift_text()});
+  rows.push_back({"beyond training", facts.beyond_trained});
+  if (info->parameters) {
+    std::string parameters;
+    for (const nn::ParameterSpec& p : info->parameters(*options, {8, 2, 4}))
+      parameters += (parameters.empty() ? "position." : ", position.") + p.name;
+    rows.push_back({"parameters", parameters});
+  }
+  return "\n" + columns(rows) + fmt::format("\nWith sizes and costs: waymark explain --position {}\n", name);
 }
 
 std::string table_text(const SpecTopic& topic, const nn::OptionTable& table) {
   std::string out = fmt::format("{}: {} (key {})\n", table.name, table.doc, topic.key);
-  if (table.options.empty()) return out + "\nIt has no options.\n";
+  const std::string more = topic.tables == registries().encodings ? encoding_text(table.name) : "";
+  if (table.options.empty()) return out + "\nIt has no options.\n" + more;
   std::vector<Row> rows;
   for (const nn::OptionDef& def : table.options) {
     std::string fallback = "required";
@@ -51,7 +85,7 @@ std::string table_text(const SpecTopic& topic, const nn::OptionTable& table) {
       fallback = nn::value_text(*def.rule.fallback);
     rows.push_back({def.name, fmt::format("{} ({}) [{}]", def.doc, def.rule.describe(), fallback)});
   }
-  return out + "\n" + columns(rows) + "\nAs written: " + table.signature() + "\n";
+  return out + "\n" + columns(rows) + "\nAs written: " + table.signature() + "\n" + more;
 }
 
 std::string key_type(const KeyInfo& key) {
@@ -65,7 +99,9 @@ std::string key_type(const KeyInfo& key) {
   }
 }
 std::string key_row(const KeyInfo& key) {
-  return fmt::format("{} ({}) [{}]", key.doc, key_type(key), key.fallback.empty() ? "\"\"" : key.fallback);
+  const std::string note = limit_note(key.name);
+  return fmt::format("{} ({}) [{}]{}", key.doc, key_type(key), key.fallback.empty() ? "\"\"" : key.fallback,
+                     note.empty() ? "" : "; " + note);
 }
 
 std::string keys_text(std::string_view table) {

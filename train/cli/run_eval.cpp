@@ -86,9 +86,10 @@ int run_eval(const EvalRequest& request) {
     const auto result = evaluate(*model, *task, split, options);
     std::string line = fmt::format("{:<12}", split);
     for (const auto& [name, value] : result->metrics) {
-      const double shown = is_share(name) ? 100 * value.value : value.value;
-      line += fmt::format("  {} {}{:.4g}", name, value.approximate ? "~" : "", shown);
-      if (value.error) line += fmt::format(" ± {:.2g}", is_share(name) ? 100 * *value.error : *value.error);
+      const double unit = is_share(name) ? 100 : 1;
+      line += fmt::format("  {} {}{:.4g}", name, value.approximate ? "~" : "", unit * value.value);
+      if (value.error) line += fmt::format(" ± {:.2g}", unit * *value.error);
+      if (is_share(name)) line += " %";
     }
     if (!result->metrics.empty()) line += fmt::format("  n = {}", result->metrics.front().second.n);
     if (result->untrained) line += "  (rows of a learned table that no step has changed)";

@@ -9,6 +9,7 @@
 #include "core/random/generator.h"
 #include "train/cli/console.h"
 #include "train/cli/requests.h"
+#include "train/config/checks.h"
 #include "train/data/loader.h"
 #include "train/tasks/registry.h"
 #include "train/trainer/checkpoint.h"
@@ -39,8 +40,10 @@ int run_step(const StepRequest& request) {
   const std::unique_ptr<Task> task = make_task(task_request(config));
   const TrainPlan plan = make_plan(config, *task);
   const std::unique_ptr<TaskModel> model = make_task_model(config, *task);
-  if (!request.quiet)
+  if (!request.quiet) {
     for (const std::string& text : model->warnings()) print_warning(text);
+    for (const std::string& text : unused_settings(config)) print_warning(text);
+  }
   model->module().train();
   (void)make_param_groups(config, model->module());  // freezes what the config freezes
   i64 step = 0;

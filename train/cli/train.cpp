@@ -78,7 +78,8 @@ Command train_command(std::function<int(const TrainRequest&)> run) {
        true},
       {"--force", "", "start again in a folder that is in use", ""},
       {"--dry-run", "", "check the request, print the resolved config, stop", ""},
-      {"--check-causal", "", "a causal model on random tokens must not get below ln V - 0.01", ""},
+      {"--check-causal", "", "a causal model on random tokens must not get below ln V - 0.01", "", ArgumentType::text, {}, false,
+       false, 1, true},
   };
   command.options.insert(command.options.end(), own.begin(), own.end());
   command.examples = {"waymark train --task 'char-mlm(source=kjv, context=64)' --position rope --steps 900",

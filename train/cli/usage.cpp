@@ -35,7 +35,8 @@ std::string right_column(const OptionInfo& option) {
 
 std::string rows_of(const std::vector<OptionInfo>& options) {
   std::vector<Row> rows;
-  for (const OptionInfo& option : options) rows.push_back({left_column(option), right_column(option)});
+  for (const OptionInfo& option : options)
+    if (!option.hidden) rows.push_back({left_column(option), right_column(option)});
   return columns(rows);
 }
 

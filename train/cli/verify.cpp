@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "nn/spec/suggest.h"
 #include "train/cli/command_list.h"
@@ -122,13 +123,18 @@ class Reports {
   VerifySummary summary_;
 };
 
-// waymark verify --write DIR SPEC...: all specs are understood before the first file is written.
+// waymark verify --write DIR SPEC...: all specs are computed before the first file is written.
 int write(const Arguments& arguments) {
   Problems problems = arguments.problems;
   for (const char* option : {"--rtol", "--atol", "--only"})
     if (arguments.has(option)) problems.push_back({option, "is of files that are read, not written"});
-  for (const std::string& spec : arguments.positionals())
-    if (const std::string text = draft_problem(spec); !text.empty()) problems.push_back({spec, text});
+  std::set<std::string> specs;
+  for (const std::string& spec : arguments.positionals()) {
+    if (!specs.insert(spec).second)
+      problems.push_back({spec, "is given twice"});
+    else if (const std::string text = draft_problem(spec); !text.empty())
+      problems.push_back({spec, text});
+  }
   if (const auto refusal = place_refusal(arguments.text("--write"))) problems.push_back({"--write", *refusal});
   if (!problems.empty()) throw ConfigError(std::move(problems));
   Reports reports(arguments);
@@ -144,7 +150,7 @@ int run_verify(const Arguments& arguments) {
   const auto tolerance = [&](const char* name, std::optional<double>& target) {
     if (!arguments.has(name) || arguments.is_bad(name)) return;
     target = arguments.real(name);
-    if (!(*target >= 0)) problems.push_back({name, fmt::format("must be >= 0, not {}", *target)});
+    if (!is_tolerance(*target)) problems.push_back({name, fmt::format("must be a finite number >= 0, not {}", *target)});
   };
   tolerance("--rtol", options.rtol);
   tolerance("--atol", options.atol);

@@ -11,6 +11,12 @@ namespace waymark::train {
 
 namespace {
 
+// Keys that only some tasks use: those that a task does not list in its facts have no effect on it.
+constexpr const char* kDataKeys[] = {"data.cache",     "data.split",    "data.val_fraction", "data.train_size",
+                                     "data.val_size",  "data.test_size", "data.max_len",     "data.pad_to",
+                                     "data.truncate",  "data.mask_zero_pixels", "data.shuffle", "data.bucket",
+                                     "data.drop_last"};
+
 // A key of which only some values are built: globs on the canonical form.
 struct Limit {
   const char* key;
@@ -28,6 +34,7 @@ const std::vector<Limit>& limits() {
       {"model.checkpoint", {"false"}, "recomputing activations is not part of this version"},
       {"model.init_from", {"\"\""}, "starting from other weights is not part of this version"},
       {"model.init_strict", {"true"}, "it belongs to model.init_from, which is not part of this version"},
+      {"train.regularizer", {"none"}, "regularizers are not part of this version"},
       {"log.tensorboard", {"false"}, "TensorBoard files are not part of this version"},
       {"log.histograms_every", {"0"}, "histograms are not part of this version"},
       {"log.attention_every", {"0"}, "pictures of attention are not part of this version"},
@@ -63,9 +70,7 @@ void check_effects(CheckContext& c) {
     no_effect(c, "model.cls_position", "model.pooling is not cls");
   if (!pairs) no_effect(c, "model.interaction", task + " has no pairs");
   if (!facts.data_keys.empty())
-    for (const char* key :
-         {"data.split", "data.val_fraction", "data.train_size", "data.val_size", "data.test_size", "data.max_len",
-          "data.pad_to", "data.truncate", "data.mask_zero_pixels", "data.shuffle", "data.bucket", "data.drop_last"})
+    for (const char* key : kDataKeys)
       if (std::find(facts.data_keys.begin(), facts.data_keys.end(), key) == facts.data_keys.end())
         no_effect(c, key, task + " does not use it");
   if (!facts.has_validation)
@@ -73,7 +78,41 @@ void check_effects(CheckContext& c) {
       no_effect(c, key, task + " has no validation set");
 }
 
+// Does any task use this key? A task is asked with its default options, whether or not it would run with them.
+bool any_task_uses(std::string_view key) {
+  const Registries& r = registries();
+  for (const std::string& name : r.tasks->names()) {
+    nn::OptionTable table = *r.tasks->find(name);
+    table.check = nullptr;
+    std::vector<std::string> ignored;
+    const auto options = table.resolve({name, {}}, ignored);
+    if (!options) return true;
+    const TaskFacts facts = r.task_facts(*options);
+    if (facts.data_keys.empty() || std::find(facts.data_keys.begin(), facts.data_keys.end(), key) != facts.data_keys.end())
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::string limit_note(std::string_view key) {
+  for (const Limit& limit : limits())
+    if (limit.key == key)
+      return limit.built.front() == "\"\"" ? "not part of this version" : "this version: only " + limit.built.front();
+  const bool of_data = std::find(std::begin(kDataKeys), std::end(kDataKeys), key) != std::end(kDataKeys);
+  return of_data && !any_task_uses(key) ? "no task of this version uses it" : "";
+}
+
+std::vector<std::string> unused_settings(const Config& config) {
+  if (config.is_default("model.max_len")) return {};
+  for (const char* key : {"model.position", "model.attention"})
+    for (const auto& layer : config.layers(key))
+      for (const nn::Options& options : layer)
+        if (options.has("max_len")) return {};
+  return {fmt::format("model.max_len = {} has no effect: no encoding and no attention of this model has a table of positions",
+                      config.short_form("model.max_len"))};
+}
 
 void check_limits(CheckContext& c) {
   check_built(c);

@@ -23,7 +23,7 @@ struct TaskFacts {
   bool has_validation = true;
   std::vector<std::string> splits = {"own"};  // values of data.split, beside file:PATH where `files` is set
   bool split_files = false;
-  // The data.* keys that have an effect for this task, without seed, dir, cache. Setting another one is a problem.
+  // The data.* keys that have an effect for this task, without seed and dir. Setting another one is a problem.
   std::vector<std::string> data_keys;
 };
 

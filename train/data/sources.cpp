@@ -81,6 +81,16 @@ std::optional<fs::path> find_data_file(const std::vector<fs::path>& folders, con
   return std::nullopt;
 }
 
+fs::path find_text_file(const std::string& data_dir, const fs::path& name) {
+  std::error_code ignored;
+  if (fs::exists(name, ignored)) return name;
+  if (name.is_absolute()) missing(fmt::format("{}: there is no such file", name.string()));
+  const auto folders = data_folders(data_dir);
+  if (const auto found = find_data_file(folders, {name.string()})) return *found;
+  missing(fmt::format("{}: there is no such file. Searched:\n{}{}", name.string(), fs::absolute(name, ignored).string(),
+                      places(folders, {name.string()})));
+}
+
 std::string read_kjv(const std::string& data_dir, bool labels) {
   const auto folders = data_folders(data_dir);
   std::string text;

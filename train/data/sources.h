@@ -14,6 +14,10 @@ std::vector<std::filesystem::path> data_folders(const std::string& data_dir);
 std::optional<std::filesystem::path> find_data_file(const std::vector<std::filesystem::path>& folders,
                                                     const std::vector<std::string>& names);
 
+// A file by its name: as it stands, from the working directory if it is relative, then in the folders above. ConfigError
+// with the places searched if it is nowhere.
+std::filesystem::path find_text_file(const std::string& data_dir, const std::filesystem::path& name);
+
 // The King James Bible: kjv.txt in one of the folders, else what `bible -f gen1:1-rev22:21` of the Debian package
 // bible-kjv prints. 31,102 lines "Ge1:1 In the beginning ..."; without `labels` each line begins after its first space.
 // ConfigError with the places searched and the package if it is nowhere, or if it is another text.

@@ -8,6 +8,7 @@
 #include "core/autograd/record.h"
 #include "core/ops/convert.h"
 #include "core/ops/inplace.h"
+#include "core/ops/projection.h"
 
 namespace waymark::train {
 
@@ -88,7 +89,10 @@ void Optimizer::step(double grad_scale) {
   if (items.empty()) return;
   make_state(items);
   update(items, grad_scale);
-  for (const Item& item : items) ++updates_[item.index];
+  for (const Item& item : items) {
+    project(item.param);
+    ++updates_[item.index];
+  }
 }
 
 // The state of all parameters that get their first update now lies in one block per slot.

@@ -7,6 +7,7 @@
 // * A step changes parameters in place, under NoGrad, and raises their versions: a graph that saved one of them can no
 //   longer be run backward.
 // * All parameters that are given decay (if there is a weight decay), as in PyTorch; the trainer makes groups.
+// * Parameters with bounds (core/autograd/bounds.h) are projected after each step.
 // * Results do not depend on the number of threads.
 #pragma once
 

@@ -49,7 +49,7 @@ std::string metric_text(const std::string& name, const MetricValue& value, bool 
   const double factor = share ? 100 : 1;
   std::string text = fmt::format("{}{:.{}f}", value.approximate ? "~" : "", factor * value.value, share ? 1 : 4);
   if (with_error && value.error) text += fmt::format(" ± {:.1f}", factor * *value.error);
-  return text;
+  return share ? text + " %" : text;
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ std::string end_block(const RunResult& r, const std::string& folder) {
     out += '\n';
     for (const auto& [split, result] : (*evaluation)->splits) {
       out += fmt::format("  {:<12}", split);
-      for (const auto& [name, value] : result.metrics) out += fmt::format("  {} {:<12}", name, metric_text(name, value, true));
+      for (const auto& [name, value] : result.metrics) out += fmt::format("  {} {:<14}", name, metric_text(name, value, true));
       if (!result.metrics.empty()) out += "  n = " + nn::with_commas(result.metrics[0].second.n);
       if (result.untrained) out += "  untrained rows";
       out += '\n';

@@ -34,11 +34,7 @@ std::string read_source(const TaskRequest& request, std::string& origin) {
   origin = spec.word("source");
   if (origin == "kjv") return read_kjv(request.data_dir, spec.boolean("verse_labels"));
   if (origin == "shakespeare") return read_shakespeare(request.data_dir);
-  namespace fs = std::filesystem;
-  fs::path path = spec.word("path");
-  std::error_code ignored;
-  if (path.is_relative() && !fs::exists(path, ignored))
-    if (const auto found = find_data_file(data_folders(request.data_dir), {path.string()})) path = *found;
+  const std::filesystem::path path = find_text_file(request.data_dir, spec.word("path"));
   origin = path.string();
   return read_file(path);
 }

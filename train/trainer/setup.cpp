@@ -5,6 +5,7 @@
 #include "core/kernels/blas.h"
 #include "core/tensor/version.h"
 #include "nn/module/summary.h"
+#include "train/config/checks.h"
 #include "train/tasks/registry.h"
 #include "train/trainer/machine.h"
 #include "train/trainer/run.h"
@@ -22,6 +23,7 @@ void Run::build() {
   generator_.manual_seed(static_cast<u64>(config_.integer("seed")));
   s_.model = s_.maker(config_, task);
   for (const std::string& text : s_.model->warnings()) warn(text);
+  for (const std::string& text : unused_settings(config_)) warn(text);
   nn::ModuleBase& module = s_.model->module();
   module.train();
   optimizer_ = make_optimizer(make_param_groups(config_, module), config_.spec("optim.optimizer"));

@@ -1,4 +1,6 @@
 // Kinds `attention`, `attention_core`, `score_bias`, `embedding_position`, `query_key_map`.
+#include <algorithm>
+
 #include "core/ops/create.h"
 #include "core/ops/convert.h"
 #include "core/ops/shape.h"
@@ -20,6 +22,13 @@ i64 size_key(JsonReader& r, std::string_view name, i64 least, std::optional<i64>
 
 namespace {
 constexpr i64 kHarmless = i64{1} << 20;  // elements that may be made on a stranger's word
+}
+
+void need_axes(CaseContext& c, const std::string& name, std::string_view text) {
+  if (!c.has(name)) return;
+  const Shape shape = c.get(name).shape();
+  if (shape.size() != 1 + std::count(text.begin(), text.end(), ','))
+    fail("verify", "{} must be {}, not {}", name, text, shape);
 }
 
 bool need_shape(CaseContext& c, const std::string& name, const Shape& wanted) {
@@ -58,14 +67,18 @@ AttentionKeys::AttentionKeys(JsonReader& r, bool cross) {
   a.num_kv_heads = size_key(r, "num_kv_heads", 1, 0);
   a.position = r.text("position");
   a.attention = r.maybe_text("attention").value_or("dense");
+  // The grammar's messages do not know which key they are about.
+  for (const auto& [key, text] : {std::pair("position", a.position), std::pair("attention", a.attention)}) try {
+      (void)nn::parse_pattern(text);
+    } catch (const Error& e) { r.refuse(key, e.what()); }
   a.causal = r.maybe_flag("causal").value_or(false);
   a.bias = r.maybe_flag("bias").value_or(true);
   a.out_proj = r.maybe_flag("out_proj").value_or(true);
   a.cross = cross;
   if (const Json* scale = r.get("scale")) {
     if (scale->is_number()) a.scale = scale->as_double();
-    else if (scale->as_string() == "none") a.scale = 1;
-    else if (scale->as_string() != "default") r.refuse("scale", "must be \"default\", \"none\" or a number");
+    else if (scale->is_string() && scale->as_string() == "none") a.scale = 1;
+    else if (!scale->is_string() || scale->as_string() != "default") r.refuse("scale", "must be \"default\", \"none\" or a number");
   }
   const bool reformer = a.attention.rfind("reformer", 0) == 0;
   if (const auto shared = r.maybe_flag("shared_qk"); shared && *shared != reformer)
@@ -126,6 +139,8 @@ void run_attention_case(CaseContext& c) {
   const AttentionKeys keys_of_config(r, c.has("input.context"));
   const nn::AttentionConfig& config = keys_of_config.config;
   r.finish();
+  need_axes(c, "input.x", "[B, L, E]");
+  need_axes(c, "input.context", "[B, M, E]");
   nn::AttentionSetup setup = nn::resolve_attention(config);
   const i64 width = setup.sizes.num_heads * setup.sizes.head_dim;
   if (!need_shape(c, "input.x", {-1, -1, config.embed_dim}) || !need_shape(c, "param.q_proj.weight", {width, config.embed_dim}) ||
@@ -153,8 +168,9 @@ void run_attention_core_case(CaseContext& c) {
   const AttentionKeys keys_of_config(r, false);
   const nn::AttentionConfig& config = keys_of_config.config;
   r.finish();
+  for (const char* name : {"input.q", "input.k", "input.v"}) need_axes(c, name, "[B, H, L, d]");
   const nn::AttentionSetup setup = nn::resolve_attention(config);
-  if (!nn::at_input(setup.encodings).empty()) return c.problem("an input-site encoding has no meaning without tokens");
+  if (!nn::at_input(setup.encodings).empty()) return c.problem("config.position: an input-site encoding has no meaning without tokens");
   if (!need_shape(c, "input.q", {-1, config.num_heads, -1, setup.sizes.head_dim}) || !need_parameters(c, setup.encodings, setup.sizes))
     return;
   const auto made = nn::make_attention(nullptr, "", setup);
@@ -206,6 +222,7 @@ void run_query_key_map_case(CaseContext& c) {
   const i64 heads = size_key(r, "num_heads", 1), width = size_key(r, "head_dim", 1);
   const nn::EncodingSum sum = nn::resolve_encodings(r.text("position"), 1)[0];
   r.finish();
+  for (const char* name : {"input.q", "input.k"}) need_axes(c, name, "[B, H, L, d]");
   if (!need_shape(c, "input.q", {-1, heads, -1, width}) || !need_parameters(c, sum, {heads * width, heads, width})) return;
   EncodingsOnly root(sum, {heads * width, heads, width});
   c.parameters(root);

@@ -126,6 +126,10 @@ std::string index_text(i64 flat, const Shape& shape) {
   return fmt::format("[{}]", fmt::join(index, ", "));
 }
 
+u64 distance_of(i64 a, i64 b) {
+  return a > b ? static_cast<u64>(a) - static_cast<u64>(b) : static_cast<u64>(b) - static_cast<u64>(a);
+}
+
 // Zeros in the rows that do not count.
 Tensor zeroed(const Tensor& t, const std::vector<bool>& rows) {
   const Tensor out = contiguous(clone(t.detach()));
@@ -179,6 +183,9 @@ void CaseContext::compare_values(const std::string& name, const Tensor& ours, co
     return refuse(
         fmt::format("ours is {}, theirs {}", waymark::name_of(ours.dtype()), waymark::name_of(theirs.dtype())));
   const std::vector<double> a = ours.to_vector<double>(), b = theirs.to_vector<double>();
+  // Integers as they are: above 2^53 a double skips some.
+  const bool whole = ours.dtype() == kI64;
+  const std::vector<i64> wa = whole ? ours.to_vector<i64>() : std::vector<i64>(), wb = whole ? theirs.to_vector<i64>() : std::vector<i64>();
   // Elements of one row: everything but the leading axes that keep_rows counts.
   const size_t row = keep_rows && !keep_rows->empty() ? std::max<size_t>(1, a.size() / keep_rows->size()) : a.size();
   double worst = -1;
@@ -190,7 +197,7 @@ void CaseContext::compare_values(const std::string& name, const Tensor& ours, co
     } else if (std::isinf(b[i]) || std::isinf(a[i])) {
       excess = a[i] == b[i] ? 0 : INFINITY;
     } else {
-      const double error = std::abs(a[i] - b[i]);
+      const double error = whole ? static_cast<double>(distance_of(wa[i], wb[i])) : std::abs(a[i] - b[i]);
       check.max_abs = std::max(check.max_abs, error);
       if (b[i] != 0) check.max_rel = std::max(check.max_rel, error / std::abs(b[i]));
       const double tolerance = atol_ + rtol_ * std::abs(b[i]);
@@ -199,8 +206,10 @@ void CaseContext::compare_values(const std::string& name, const Tensor& ours, co
     if (excess > worst) {
       worst = excess;
       check.of_tolerance = excess;
-      if (excess > 0)
-        check.where = fmt::format("{} ours {} theirs {}", index_text(static_cast<i64>(i), theirs.shape()), a[i], b[i]);
+      if (excess > 0) {
+        const std::string at = index_text(static_cast<i64>(i), theirs.shape());
+        check.where = whole ? fmt::format("{} ours {} theirs {}", at, wa[i], wb[i]) : fmt::format("{} ours {} theirs {}", at, a[i], b[i]);
+      }
     }
     check.pass &= excess <= 1;
   }

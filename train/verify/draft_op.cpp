@@ -2,6 +2,8 @@
 // A tensor argument is a shape (uniform in (-2, 2)), or float(shape, low, high, grad), int(shape, low, high),
 // bool(shape), or its values themselves: values(of=[[1,2],[3,4]]), whose type (bool, int, float) theirs is.
 // indices: a list of ints, none, "...", slice(start=, stop=, step=), and such tensors.
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include "core/autograd/op_info.h"
@@ -13,12 +15,7 @@
 #include "train/verify/drafts.h"
 
 namespace waymark::train {
-namespace {
 
-using nn::Spec;
-using nn::SpecValue;
-
-// "softmax(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor": the type of every argument.
 std::map<std::string, std::string> argument_types(std::string_view schema) {
   std::map<std::string, std::string> types;
   const size_t begin = schema.find('(') + 1;
@@ -43,6 +40,11 @@ std::map<std::string, std::string> argument_types(std::string_view schema) {
   take();
   return types;
 }
+
+namespace {
+
+using nn::Spec;
+using nn::SpecValue;
 
 Shape shape_of(const std::string& name, const SpecValue& v) {
   if (v.kind() != SpecValue::Kind::list) fail("verify", "{} must be a shape, such as [2,3]", name);
@@ -129,8 +131,13 @@ Tensor tensor_of(CaseDraft& d, const std::string& name, const SpecValue& v) {
     return randint(o.integer("low"), o.integer("high"), shape, {.dtype = kI64, .stream = "case." + name});
   }
   if (o.name() == "bool") return ge(rand(shape, {.dtype = kF64, .stream = "case." + name}), 0.5);
+  const double low = o.real("low"), high = o.real("high");
+  const double most = d.dtype == kF64 ? std::numeric_limits<double>::max() : static_cast<double>(std::numeric_limits<float>::max());
+  if (!(low <= high)) fail("verify", "{}: low = {} is above high = {}", name, low, high);
+  if (!(std::abs(low) <= most && std::abs(high) <= most && high - low <= most))
+    fail("verify", "{}: low = {}, high = {}: a range is at most {} wide in {}", name, low, high, most, name_of(d.dtype));
   if (!o.boolean("grad")) d.constant.insert(name);
-  return between(shape, o.real("low"), o.real("high"), d.dtype, name);
+  return between(shape, low, high, d.dtype, name);
 }
 
 // Index[]: [0, none, "...", slice(start=1), values(of=[0,2])], as a file has it.
@@ -169,22 +176,14 @@ Json indices_of(CaseDraft& d, const std::string& name, const SpecValue& v) {
 
 CaseDraft draft_op(const Spec& spec) {
   CaseDraft d{.kind = "op"};
-  std::vector<nn::SpecArg> args;
+  std::vector<nn::SpecArg> all;
   std::string name;
-  const auto take = [&](const nn::SpecArg& arg) {
-    if (arg.key == "seed" && arg.value.kind() == SpecValue::Kind::integer && arg.value.integer() >= 0)
-      d.seed = static_cast<u64>(arg.value.integer());
-    else if (arg.key == "dtype" && arg.value == SpecValue("f32"))
-      d.dtype = kF32;
-    else
-      args.push_back(arg);
-  };
   for (const nn::SpecArg& arg : spec.args) {
     if (arg.key != "op") {
-      take(arg);
+      all.push_back(arg);
     } else if (arg.value.kind() == SpecValue::Kind::spec) {
       name = arg.value.spec().name;
-      for (const nn::SpecArg& inner : arg.value.spec().args) take(inner);
+      all.insert(all.end(), arg.value.spec().args.begin(), arg.value.spec().args.end());
     } else {
       name = arg.value.text();
     }
@@ -197,6 +196,25 @@ CaseDraft draft_op(const Spec& spec) {
     fail("verify", "op {} is unknown.{}", nn::printable(name), nn::did_you_mean(name, known));
   }
   const std::map<std::string, std::string> types = argument_types(op->schema);
+  std::vector<nn::SpecArg> args;
+  std::set<std::string> given;
+  for (const nn::SpecArg& arg : all) {
+    if (!given.insert(arg.key).second) fail("verify", "{}: {} is given twice", name, nn::printable(arg.key));
+    const bool of_op = types.contains(arg.key);
+    const bool word = arg.value.kind() == SpecValue::Kind::word || arg.value.kind() == SpecValue::Kind::text;
+    const std::string text = word ? arg.value.text() : "";
+    if (arg.key == "seed" && !of_op) {
+      if (arg.value.kind() != SpecValue::Kind::integer || arg.value.integer() < 0)
+        fail("verify", "{}: seed must be an integer >= 0, not {}", name, to_string(arg.value));
+      d.seed = static_cast<u64>(arg.value.integer());
+    } else if (arg.key == "dtype" && text == "f32") {
+      d.dtype = kF32;
+    } else if (arg.key == "dtype" && !of_op) {
+      if (text != "f64") fail("verify", "{}: dtype must be f64 or f32, not {}", name, to_string(arg.value));
+    } else {
+      args.push_back(arg);
+    }
+  }
   const RandomScope scope(d.seed);
   Json call = Json::Object{};
   std::string unknown;
@@ -204,7 +222,7 @@ CaseDraft draft_op(const Spec& spec) {
     const auto type = types.find(arg.key);
     const SpecValue& v = arg.value;
     if (type == types.end()) {
-      unknown += (unknown.empty() ? "" : ", ") + arg.key;
+      unknown += (unknown.empty() ? "" : ", ") + nn::printable(arg.key);
     } else if (type->second == "Index[]") {
       call.set(arg.key, indices_of(d, arg.key, v));
     } else if (type->second == "Tensor[]" || type->second == "Tensor?[]") {

@@ -161,6 +161,9 @@ void fill_loss(const Options& o, CaseDraft& d) {
   if (loss == "kl_div" || two) keep({"kl", "detach"});
   if (two) keep({"alpha", "ce", "task"});
   if (loss == "span_qa") keep({"pad_logits"});
+  for (const auto& [key, value] : d.config.as_object())
+    if (o.given(key) && !config.find(key)) fail("verify", "the loss {} has no option {}", loss, key);
+  if (two && task == "regress" && o.given("classes")) fail("verify", "{} of task=regress has no option classes", loss);
   d.config = config;
   if (o.boolean("item_weight"))
     d.tensors["input.item_weight"] = to(add(draw_ids({rows}, 4, "item_weight"), 1), d.dtype);
@@ -374,13 +377,6 @@ CaseDraft draft_of(const std::string& text) {
     return d;
   }
   fail("verify", "there is no way to write a case of kind {}", spec.name);
-}
-
-std::string draft_problem(const std::string& spec) {
-  try {
-    draft_of(spec);
-  } catch (const std::exception& e) { return e.what(); }
-  return "";
 }
 
 }  // namespace waymark::train

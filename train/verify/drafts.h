@@ -23,6 +23,9 @@ CaseDraft draft_of(const std::string& spec);
 Tensor draw_floats(const Shape& shape, DType dtype, const std::string& name);
 Tensor draw_ids(const Shape& shape, i64 classes, const std::string& name);
 
+// "softmax(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor": the type of every argument. draft_op.cpp
+std::map<std::string, std::string> argument_types(std::string_view schema);
+
 // Kind `op`: the arguments by the types of the op's schema. draft_op.cpp
 CaseDraft draft_op(const nn::Spec& spec);
 

@@ -20,7 +20,10 @@ void run_training_case(CaseContext& context);
 
 // An optimizer by name, with the options of a case's JSON.
 std::unique_ptr<Optimizer> optimizer_from_case(std::vector<ParamGroup> groups, const std::string& name, const Json::Object& options);
-
+// The keys that kinds `optimizer` and `training` share. Error for a negative limit (0 = off).
+double clip_norm_key(const Json& config);
+// `lr` as a list: a rate for each of the steps; empty if it is no list. Error that names the place.
+std::vector<double> rates_key(const Json& config, i64 steps);
 
 // Modules are built in the file's dtype.
 class DefaultDType {
@@ -36,6 +39,8 @@ class DefaultDType {
 
 // A size in a config: least to 2²⁴, else Error. otherwise: of a key that may be missing.
 i64 size_key(JsonReader& r, std::string_view name, i64 least, std::optional<i64> otherwise = {});
+// Error unless the tensor, if the file has it, has the axes that the text names: "[B, L, E]".
+void need_axes(CaseContext& c, const std::string& name, std::string_view text);
 // What a file from a stranger must keep to before anything large is built by its config: false, and a problem, if the
 // tensor is there and has another shape (-1: any extent), or if an encoding's parameters are larger than all that the
 // file has. Small things are built, and what does not fit is found then.

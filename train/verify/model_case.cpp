@@ -55,7 +55,8 @@ void run_encoder_layer_case(CaseContext& c) {
   const models::EncoderConfig config = encoder_keys(r, keys);
   r.finish();
   const nn::AttentionSetup setup = nn::resolve_attention(keys.config);
-  if (!nn::at_input(setup.encodings).empty()) return c.problem("an input-site encoding belongs to the stack, not to a layer");
+  if (!nn::at_input(setup.encodings).empty()) return c.problem("config.position: an input-site encoding belongs to the stack, not to a layer");
+  need_axes(c, "input.x", "[B, L, E]");
   if (!need_shape(c, "input.x", {-1, -1, config.embed_dim}) || !need_layer(c, "param.", config, setup.encodings, setup.sizes)) return;
   OneLayer root(config, setup);
   c.parameters(root.layer);
@@ -82,24 +83,23 @@ void run_training_case(CaseContext& c) {
   config.head_bias = m.maybe_flag("head_bias").value_or(true);
   m.finish();
   Json::Object options = top.object("optimizer");
-  const double clip = top.maybe_number("clip_norm").value_or(0);
-  std::vector<double> rates;
-  for (const Json& v : top.array("lr")) rates.push_back(v.as_double());
+  const double clip = clip_norm_key(c.config());
+  top.get("clip_norm");
+  top.get("lr");
   top.finish();
-  std::string name, decay = "all";
-  std::erase_if(options, [&](const Json::Member& o) {
-    if (o.first == "name") name = o.second.as_string();
-    if (o.first == "decay") decay = o.second.as_string();
-    return o.first == "name" || o.first == "decay";
-  });
-  if (decay != "all" && decay != "matrices") return c.problem(fmt::format("optimizer.decay is \"{}\"; it must be all or matrices", decay));
+  JsonReader own(top.need("optimizer"), "config", "optimizer");
+  const std::string name = own.text("name"), decay = own.maybe_text("decay").value_or("all");
+  if (decay != "all" && decay != "matrices") own.refuse("decay", fmt::format("is \"{}\"; it must be all or matrices", decay));
+  std::erase_if(options, [](const Json::Member& o) { return o.first == "name" || o.first == "decay"; });
 
   const Tensor ids = c.get("input.ids"), targets = c.get("input.targets"), mask = keep_of(c, "input.mask");
+  for (const char* tensor : {"input.ids", "input.targets", "input.mask"}) need_axes(c, tensor, "[T, B, L]");
+  for (const char* tensor : {"input.targets", "input.mask"})
+    if (c.has(tensor) && c.get(tensor).shape() != ids.shape()) fail("verify", "{} is {}, but input.ids is {}", tensor, c.get(tensor).shape(), ids.shape());
   const i64 steps = ids.size(0), length = ids.size(2);
   // Rows of a learned table that names no max_len: as many as the file has.
   if (c.has("param.encoder.position.weight")) config.encoder.max_len = c.get("param.encoder.position.weight").size(0);
-  if (rates.empty() ? false : static_cast<i64>(rates.size()) != steps)
-    return c.problem(fmt::format("config.lr has {} rates for {} steps", rates.size(), steps));
+  const std::vector<double> rates = rates_key(c.config(), steps);
   if (!need_shape(c, "param.token_embedding.weight", {config.vocab_size, config.encoder.embed_dim})) return;
   const std::string last = fmt::format("param.encoder.layers.{}.", config.encoder.num_layers - 1);
   if (!c.writing() && c.with_prefix(last).empty()) return c.problem("the file has no parameters " + last + "*");
@@ -115,7 +115,10 @@ void run_training_case(CaseContext& c) {
     (decay == "all" || (p.tensor.dim() >= 2 && !p.no_decay) ? decayed : others).params.push_back(p.tensor);
   std::vector<ParamGroup> groups{decayed};
   if (!others.params.empty()) groups.push_back(others);
-  if (!rates.empty()) options.emplace_back("lr", rates[0]);
+  if (!rates.empty()) {  // in place of the optimizer's own
+    std::erase_if(options, [](const Json::Member& o) { return o.first == "lr"; });
+    options.emplace_back("lr", rates[0]);
+  }
   const auto optimizer = optimizer_from_case(groups, name, options);
 
   std::vector<double> losses, norms;

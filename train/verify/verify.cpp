@@ -1,6 +1,8 @@
 #include "train/verify/verify.h"
 
 #include <charconv>
+#include <cmath>
+#include <new>
 
 #include "core/ops/convert.h"
 #include "core/random/generator.h"
@@ -8,6 +10,8 @@
 #include "train/verify/case_context.h"
 
 namespace waymark::train {
+
+bool is_tolerance(double v) { return v >= 0 && std::isfinite(v); }
 
 bool CaseReport::pass() const {
   if (!usable() || checks.empty()) return false;
@@ -28,11 +32,17 @@ std::optional<double> tolerance(const Metadata& meta, const std::string& key, Ca
   }
   double v = 0;
   const auto [end, error] = std::from_chars(it->second.data(), it->second.data() + it->second.size(), v);
-  if (error != std::errc() || end != it->second.data() + it->second.size() || !(v >= 0)) {
-    report.problems.push_back(fmt::format("{} = \"{}\" is no number >= 0", key, it->second));
+  if (error != std::errc() || end != it->second.data() + it->second.size() || !is_tolerance(v)) {
+    report.problems.push_back(fmt::format("{} = \"{}\" is no number that is finite and >= 0", key, it->second));
     return {};
   }
   return v;
+}
+// The one that the caller sets in place of the file's, or that.
+std::optional<double> tolerance(const Metadata& meta, const std::string& key, const std::optional<double>& set, CaseReport& report) {
+  if (!set) return tolerance(meta, key, report);
+  if (!is_tolerance(*set)) report.problems.push_back(fmt::format("{} = {} is no number that is finite and >= 0", key, *set));
+  return set;
 }
 
 // The file's draws, to be played in place of ours.
@@ -67,8 +77,7 @@ void run_file(const std::filesystem::path& path, const VerifyOptions& options, C
     report.problems.push_back(fmt::format("module \"{}\" is unknown; kinds are {}.{}", report.module,
                                           fmt::join(names, ", "), nn::did_you_mean(report.module, names)));
   }
-  const auto rtol = options.rtol ? options.rtol : tolerance(meta, "rtol", report);
-  const auto atol = options.atol ? options.atol : tolerance(meta, "atol", report);
+  const auto rtol = tolerance(meta, "rtol", options.rtol, report), atol = tolerance(meta, "atol", options.atol, report);
   Json config;
   try {
     config = parse_json(meta.contains("config") ? meta.at("config") : "", "config");
@@ -84,9 +93,13 @@ void run_file(const std::filesystem::path& path, const VerifyOptions& options, C
     Generator generator;
     const RandomScope scope(generator);
     generator.inject(draws_of(context));
+    const size_t before = report.problems.size();
     kind->run(context);
+    if (report.problems.size() > before) return;  // it ended early: what it did not ask for says nothing
     generator.finish_injection();
     for (const std::string& name : context.unused()) context.problem(no_meaning(name, report.module));
+  } catch (const std::bad_alloc&) {
+    context.problem("there is not enough memory for what the file asks for");
   } catch (const std::exception& e) {
     const std::string_view what = e.what(), own = "verify: ";
     context.problem(std::string(what.starts_with(own) ? what.substr(own.size()) : what));
@@ -100,7 +113,11 @@ CaseReport verify_file(const std::filesystem::path& file, const VerifyOptions& o
   report.file = file.string();
   try {
     run_file(file, options, report);
-  } catch (const std::exception& e) { report.problems.push_back(e.what()); }
+  } catch (const std::bad_alloc&) {
+    report.problems.emplace_back("there is not enough memory to read the file");
+  } catch (const std::exception& e) {
+    report.problems.emplace_back(e.what());
+  }
   if (!report.usable()) report.checks.clear();
   return report;
 }

@@ -15,9 +15,11 @@ struct VerifyOptions {
   std::optional<double> rtol, atol;  // in place of those of the file
   std::string only;                  // glob on tensor names; empty: all
 };
+// Finite and >= 0.
+WAYMARK_API bool is_tolerance(double value);
 
 // One compared tensor. It passes where |ours − theirs| <= atol + rtol·|theirs| everywhere; NaN equals NaN only where
-// theirs is NaN, and infinities must agree.
+// theirs is NaN, and infinities must agree. Integers are compared as integers: no difference is too small to be seen.
 struct TensorCheck {
   std::string name;
   Shape shape;
@@ -64,13 +66,14 @@ WAYMARK_API std::string case_help();
 // or, short for one with the kind's defaults, an encoding, an attention, an optimizer, or an op with its arguments:
 //   huang-m4(clip=3)    adamw(lr=0.1)    matmul(input=[2,3], other=[3,4])
 // Values are drawn from `seed=`. The file is verified once it is written; the report is of that. Error with all
-// problems of a spec, before anything is written.
+// problems of a spec, before anything is written. The file is named after the spec; where another spec's file has that
+// name already, a hash is added to it: nothing but a file of the same spec is written over.
 struct WrittenCase {
   std::filesystem::path file;
   CaseReport report;
 };
 WAYMARK_API WrittenCase write_case(const std::filesystem::path& folder, const std::string& spec);
-// What is wrong with such a spec; empty if nothing.
+// What is wrong with such a spec, in itself or once it is computed; empty if nothing.
 WAYMARK_API std::string draft_problem(const std::string& spec);
 
 }  // namespace waymark::train

@@ -202,13 +202,16 @@ TEST_CASE("attention: extreme inputs") {
   for (const std::string& spec : test::encoding_specs()) {
     CAPTURE(spec);
     for (const bool causal : {false, true}) {
+      if (!test::accepted(spec, causal)) continue;
       const Rig rig(spec, causal);
       // No queries, no keys, one token, far positions.
       CHECK(rig.y(tokens(2, 0), Positions::range(0)).shape() == Shape{2, 0, 8});
       CHECK(rig.y(tokens(0, 3), Positions::range(3)).shape() == Shape{0, 3, 8});
       CHECK(rig.y(tokens(2, 1), Positions::range(1)).shape() == Shape{2, 1, 8});
-      if (!test::has(spec, "learned"))
+      // (xpos has a limit for its factors.)
+      if (!test::has(spec, "learned") && !test::has(spec, "xpos"))
         for (const double v : rig.y(tokens(1, 2), test::positions({0, 2147483646})).to_vector<double>()) CHECK(std::isfinite(v));
+      if (!test::accepted(spec, causal, true)) continue;
       AttentionConfig c;
       c.cross = true;
       const Rig cross(spec, causal, c);
@@ -218,7 +221,7 @@ TEST_CASE("attention: extreme inputs") {
       y.sum().backward();
     }
     // NaN in the query of one token reaches that row and no other; in padding it reaches nothing.
-    const Rig rig(spec);
+    const Rig rig(spec, !test::accepted(spec));
     const Tensor q = randn({1, 2, 4, 4}, kF64), k = randn({1, 2, 4, 4}, kF64), v = randn({1, 2, 4, 4}, kF64);
     const AttentionInput in{.positions = Positions::range(4)};
     const Tensor clean = rig->core(q, k, v, in).z, bad = q.clone();

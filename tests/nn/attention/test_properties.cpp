@@ -16,46 +16,28 @@
 
 using namespace waymark;
 using namespace waymark::nn;
+using test::accepted;
 using test::encoding_specs;
+using test::kept;
 using test::largest_difference;
 using test::make;
+using test::norm;
+using test::padded;
+using test::reordered;
 using test::Rig;
 using test::tokens;
-
-namespace {
-
-// t with its tokens (axis 1) in another order.
-Tensor reordered(const Tensor& t, const std::vector<i64>& order) {
-  const Tensor out = make_empty(t.shape(), t.dtype());
-  for (i64 b = 0; b < t.size(0); ++b)
-    for (size_t i = 0; i < order.size(); ++i)
-      for (i64 e = 0; e < t.size(2); ++e) out.at<double>({b, static_cast<i64>(i), e}) = t.at<double>({b, order[i], e});
-  return out;
-}
-// t with zeros, or other content, in front of and behind its tokens.
-Tensor padded(const Tensor& t, i64 left, i64 right, double content) {
-  const Tensor out = full({t.size(0), t.size(1) + left + right, t.size(2)}, content, kF64);
-  const NoGrad off;
-  out.narrow(1, left, t.size(1)).copy_(t.detach());
-  return out;
-}
-Tensor kept(i64 batch, i64 left, i64 length, i64 right) {
-  const Tensor keep = zeros({batch, left + length + right}, kB8);
-  keep.narrow(1, left, length).fill_(true);
-  return keep;
-}
-double norm(const Tensor& t) { return largest_difference(t, zeros_like(t)); }
-
-}  // namespace
 
 TEST_CASE("property 2: a shift of all positions changes nothing, where the facts say so") {
   for (const std::string& spec : encoding_specs()) {
     CAPTURE(spec);
     for (const bool causal : {false, true}) {
+      if (!accepted(spec, causal)) continue;
       const Rig rig(spec, causal);
       const Tensor x = tokens(2, 9);
       const double change = largest_difference(rig.y(x, Positions::range(9)), rig.y(x, Positions::range(9, 50)));
-      if (test::shift_invariant(rig->encodings())) CHECK(change < 1e-10);
+      // Angles are differences of large numbers.
+      const bool turns = rig->position.maps_query_key();
+      if (test::shift_invariant(rig->encodings(), 58)) CHECK(change < (turns ? 1e-10 : 1e-12));
       else CHECK(change > 1e-6);
     }
   }
@@ -64,12 +46,14 @@ TEST_CASE("property 2: a shift of all positions changes nothing, where the facts
 TEST_CASE("property 3: reversal of the tokens permutes the output of encodings that see no direction") {
   const std::vector<i64> backwards = {6, 5, 4, 3, 2, 1, 0};
   for (const std::string& spec : encoding_specs()) {
+    if (!accepted(spec)) continue;
     CAPTURE(spec);
     const Rig rig(spec);
     const Tensor x = tokens(2, 7);
     const Positions p = Positions::range(7);
     const double change = largest_difference(rig.y(reordered(x, backwards), p), reordered(rig.y(x, p), backwards));
-    if (test::sees_direction(rig->encodings())) CHECK(change > 1e-6);
+    // Past its threshold fire compares with the position of the query: that is no mirror image.
+    if (test::sees_direction(rig->encodings()) || test::plain_up_to(rig->encodings()) < 6) CHECK(change > 1e-6);
     else CHECK(change < 1e-12);
   }
 }
@@ -88,7 +72,7 @@ TEST_CASE("property 5: neutral parameters give none") {
   const Tensor expected = none.y(x, p);
   StateDict base = none->state_dict();
   for (const auto& [name, value] : {std::pair("huang-m1", 1.0), {"huang-m2", 1.0}, {"huang-m3", 1.0}, {"huang-m4", 0.0},
-                                    {"shaw", 0.0}, {"shaw(values=true)", 0.0}}) {
+                                    {"shaw", 0.0}, {"shaw(values=true)", 0.0}, {"t5", 0.0}}) {
     const char* const spec = name;  // clang < 16: lambdas cannot capture structured bindings
     CAPTURE(spec);
     const Rig rig(spec);
@@ -98,10 +82,26 @@ TEST_CASE("property 5: neutral parameters give none") {
     for (const NamedParameter& q : rig->position.named_parameters()) q.tensor.fill_(value);
     CHECK(largest_difference(rig.y(x, p), expected) < 1e-12);
   }
+  const Rig alibi("alibi(heads=0)");
+  alibi->load_state_dict(base);
+  CHECK(largest_difference(alibi.y(x, p), expected) < 1e-12);
   const Rig rope("rope");
   rope->load_state_dict(base);
   CHECK(largest_difference(rope.y(x, test::positions(std::vector<i64>(8, 321))), expected) < 1e-10);
   CHECK(largest_difference(rope.y(x, p), expected) > 1e-6);
+
+  // In causal calls. Without the mask, equal positions would be taken for a missing documents mask.
+  const Rig causal_none("none", true), cope("cope(max_pos=5)", true), xpos("xpos(scale_base=4)", true);
+  for (const Rig* rig : {&causal_none, &cope, &xpos}) (*rig)->load_state_dict(base, false);
+  CHECK(largest_difference(cope.y(x, p), causal_none.y(x, p)) > 1e-6);
+  const auto together = [&](const Rig& rig) {
+    return (*rig)({.x = x, .positions = test::positions(std::vector<i64>(8, 321)), .mask = Mask::dense(ones({8, 8}, kB8))}).y;
+  };
+  CHECK(largest_difference(together(xpos), together(causal_none)) < 1e-10);
+  CHECK(largest_difference(xpos.y(x, p), causal_none.y(x, p)) > 1e-6);
+  const NoGrad off;
+  cope->position.named_parameters()[0].tensor.zero_();
+  CHECK(largest_difference(cope.y(x, p), causal_none.y(x, p)) < 1e-12);
 }
 
 TEST_CASE("property 6: saturation beyond the clip; larger tables; zero") {
@@ -113,6 +113,11 @@ TEST_CASE("property 6: saturation beyond the clip; larger tables; zero") {
     CHECK(largest_difference(near, rig.y(x, test::positions({0, 1, 2, 1005, 1006, 1007}))) < 1e-12);
     CHECK(largest_difference(near, rig.y(x, test::positions({0, 1, 2, 4, 5, 6}))) > 1e-9);
   }
+  // Far away all distances share the last bucket of t5.
+  const Rig t5("t5(buckets=8, max_distance=8)");
+  const Tensor tokens6 = tokens(1, 6), far = t5.y(tokens6, test::positions({0, 1, 2, 10, 11, 12}));
+  CHECK(largest_difference(far, t5.y(tokens6, test::positions({0, 1, 2, 1010, 1011, 1012}))) < 1e-12);
+  CHECK(largest_difference(far, t5.y(tokens6, test::positions({0, 1, 2, 4, 5, 6}))) > 1e-9);
   // A table with clip >= L-1 in the middle of a larger one.
   for (const auto& [narrower, large] : {std::pair("shaw(clip=4)", "shaw(clip=6)"), {"huang-m2(clip=4)", "huang-m2(clip=6)"},
                                      {"huang-m3(clip=4)", "huang-m3(clip=6)"}, {"huang-m4(clip=4)", "huang-m4(clip=6)"}}) {
@@ -162,16 +167,24 @@ TEST_CASE("property 8: what softmax ignores") {
   for (size_t t = 0; t < rows.size(); ++t) CHECK(rows[t] == doctest::Approx(expected[t]).epsilon(1e-10));
   CHECK(norm(rig->position.named_parameters()[0].tensor.grad()) > 1e-3);
 
+  const Rig t5("t5(buckets=8, max_distance=9)");
+  sum(t5.y(x, Positions::range(6)) * randn({2, 6, 8}, kF64)).backward();
+  const Tensor bias_grad = t5->position.named_parameters()[0].tensor.grad();
+  for (const double v : sums(bias_grad)) CHECK(std::abs(v) < 1e-12);
+  CHECK(norm(bias_grad) > 1e-3);
+
   // Parameters whose gradient is 0 are those that the facts name.
   for (const std::string& spec : encoding_specs()) {
     CAPTURE(spec);
-    const Rig one(spec);
+    const Rig one(spec, !accepted(spec));
     sum(one.y(tokens(2, 5), Positions::range(5)) * randn({2, 5, 8}, kF64)).backward();
     const auto zero = invariant_parameters(one->encodings(), one->options());
     for (const NamedParameter& p : one->named_parameters()) {
       CAPTURE(p.name);
       if (p.name == "position.weight" || p.name.find("table") != std::string::npos) continue;  // rows that nobody uses
-      if (std::find(zero.begin(), zero.end(), p.name) != zero.end()) CHECK(norm(p.tensor.grad()) < 1e-13);
+      // Ahead of a ReLU, it shifts all scores alike while no knot lies between the distances.
+      if (p.name.ends_with("mlp.0.bias")) continue;
+      if (std::find(zero.begin(), zero.end(), p.name) != zero.end()) CHECK(norm(p.tensor.grad()) < 1e-12);
       else CHECK(norm(p.tensor.grad()) > 1e-6);
     }
   }
@@ -181,10 +194,11 @@ TEST_CASE("property 9: rectangular calls are the last rows of the square one, an
   for (const std::string& spec : encoding_specs()) {
     CAPTURE(spec);
     for (const bool causal : {false, true}) {
+      if (!accepted(spec, causal)) continue;
       const Rig rig(spec, causal);
       const Tensor q = randn({2, 2, 9, 4}, kF64), k = randn({2, 2, 9, 4}, kF64), v = randn({2, 2, 9, 4}, kF64);
       AttentionConfig cross;
-      cross.cross = true;
+      cross.cross = accepted(spec, causal, true);  // the core takes keys of its own in any case
       const Rig other(spec, causal, cross);
       const_cast<ProjectedAttention&>(*other).load_state_dict(rig->state_dict());
       const auto call = [&](const Rig& r, i64 lq) {
@@ -202,6 +216,30 @@ TEST_CASE("property 9: rectangular calls are the last rows of the square one, an
   }
 }
 
+TEST_CASE("property 9: one call equals calls of 1, 3 and the other tokens, and calls token by token") {
+  for (const std::string& spec : encoding_specs()) {
+    CAPTURE(spec);
+    const i64 n = 9;
+    const Tensor q = randn({2, 2, n, 4}, kF64), k = randn({2, 2, n, 4}, kF64), v = randn({2, 2, n, 4}, kF64);
+    const Rig rig(spec, true);
+    const Tensor whole = rig->core(q, k, v, {.positions = Positions::range(n)}).z;
+    AttentionConfig cross;
+    cross.cross = accepted(spec, true, true);  // as above
+    const Rig other(spec, true, cross);
+    other->load_state_dict(rig->state_dict());
+    for (const std::vector<i64>& chunks : {std::vector<i64>{1, 3, 5}, {1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
+      i64 begin = 0;
+      for (const i64 length : chunks) {
+        const i64 end = begin + length;
+        const Tensor z = other->core(q.narrow(2, begin, length), k.narrow(2, 0, end), v.narrow(2, 0, end),
+                                     {.context = k, .positions = Positions::range(length, begin), .context_positions = Positions::range(end)}).z;
+        CHECK(largest_difference(z, whole.narrow(2, begin, length)) < 1e-12);
+        begin = end;
+      }
+    }
+  }
+}
+
 TEST_CASE("property 10: no token sees the future, and prefixes are prefixes") {
   for (const std::string& spec : encoding_specs()) {
     CAPTURE(spec);
@@ -213,6 +251,7 @@ TEST_CASE("property 10: no token sees the future, and prefixes are prefixes") {
     CHECK(largest_difference(y.narrow(1, 5, 3), z.narrow(1, 5, 3)) > 1e-6);
     CHECK(largest_difference(rig.y(x.narrow(1, 0, 5), Positions::range(5)), y.narrow(1, 0, 5)) < 1e-12);
     // Without `causal` it does see it.
+    if (!accepted(spec)) continue;
     const Rig open(spec);
     CHECK(largest_difference(open.y(x, Positions::range(8)).narrow(1, 0, 5), open.y(changed, Positions::range(8)).narrow(1, 0, 5)) > 1e-6);
   }
@@ -221,6 +260,7 @@ TEST_CASE("property 10: no token sees the future, and prefixes are prefixes") {
 TEST_CASE("property 10: padding has no effect and no gradient; batch rows are independent") {
   for (const std::string& spec : encoding_specs()) {
     for (const bool causal : {false, true}) {
+      if (!accepted(spec, causal)) continue;
       CAPTURE(spec);
       CAPTURE(causal);
       const Rig rig(spec, causal);
@@ -334,8 +374,9 @@ TEST_CASE("property 12: bit-equal for 1, 2 and 4 threads, values and gradients")
 TEST_CASE("every encoding passes gradcheck, first and second order") {
   for (const std::string& spec : encoding_specs()) {
     CAPTURE(spec);
+    const RandomScope scope(1);  // the same steps of gradcheck whatever ran before
     // A small table, so that every row is checked.
-    const Rig rig(spec == "learned" ? "learned(max_len=6)" : spec, false);
+    const Rig rig(spec == "learned" ? "learned(max_len=6)" : spec, !accepted(spec));
     const Tensor keep = make<bool>({2, 4}, {true, true, true, true, true, true, false, true});
     std::vector<Tensor> inputs = {tokens(2, 4).requires_grad_()};
     for (const NamedParameter& p : rig->named_parameters())

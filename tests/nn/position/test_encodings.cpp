@@ -232,8 +232,8 @@ TEST_CASE("encodings: options that do not fit are refused by name") {
   CHECK(wrong("shaw(clip=1048577)") == "position: shaw: option clip must be int 0..1048576, not int 1048577");
   CHECK(test::has(wrong("shaw(beyond=zeros)"), "Did you mean zero?"));
   CHECK(test::has(wrong("huang-m5"), "unknown position encoding huang-m5. Did you mean huang-m1, huang-m2 or huang-m3?"));
-  CHECK(test::has(wrong("t5 + rope"), "the position encoding t5 is not part of this version. Known: none, sinusoid, "));
-  CHECK(error_text([] { (void)encoding_info("t5"); }) == "the position encoding t5 is not part of this version");
+  CHECK(test::has(wrong("spe-sine + rope"), "the position encoding spe-sine is not part of this version. Known: none, sinusoid, "));
+  CHECK(error_text([] { (void)encoding_info("spe-sine"); }) == "the position encoding spe-sine is not part of this version");
   CHECK(wrong("rope + huang-m3") ==
         "position: huang-m3 + rope: huang-m3 redefines the content product, which rope would map; use huang-m4 or shaw beside rope");
   CHECK(wrong("shaw + shaw(clip=2)") == "position: shaw appears twice in the sum");

@@ -65,7 +65,7 @@ TEST_CASE("--version takes nothing, --help a topic") {
 
 TEST_CASE("a file that verify cannot use is no result") {
   CHECK(has(refused({"verify", "/no/such/file"}), "/no/such/file: cannot be used"));
-  CHECK(has(refused({"verify", "/no/such/file", "--rtol", "nan"}), "--rtol  must be >= 0, not nan"));
+  CHECK(has(refused({"verify", "/no/such/file", "--rtol", "nan"}), "--rtol  must be a finite number >= 0, not nan"));
 }
 
 TEST_CASE("numbers that do not fit are out of range, not of the wrong type") {

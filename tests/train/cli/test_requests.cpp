@@ -76,13 +76,13 @@ TEST_CASE("train: all problems of files and options at once") {
   const std::string file = (folder / "a.toml").string();
   std::ofstream(file) << "taks = 'x'\n[sweep]\nseeds = '0..1'\n";
   const auto c =
-      call(train_command, {file, "missing.toml", "--task", "char-mlm(source=kjv, contxt=3)", "--position", "t5",
+      call(train_command, {file, "missing.toml", "--task", "char-mlm(source=kjv, contxt=3)", "--position", "spe-sine",
                            "--set", "model.norm", "--force", "--resume", "--seed", "1", "--set", "seed=2"});
   CHECK(c.has("taks = \"x\": unknown key. Did you mean task?"));
   CHECK(c.has("missing.toml"));
   CHECK(c.has("[sweep] belongs to waymark sweep"));
   CHECK(c.has("unknown option contxt. Did you mean context?"));
-  CHECK(c.has("the position encoding t5 is not part of this version"));
+  CHECK(c.has("the position encoding spe-sine is not part of this version"));
   CHECK(c.has("model.norm is not KEY=VALUE"));
   CHECK(c.has("--force"));
   CHECK(c.has("seed is given twice, by --seed and by --set"));

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/train/config/fixture.h"
+#include "train/config/checks.h"
 
 using namespace waymark;
 using namespace waymark::train;
@@ -214,10 +215,29 @@ TEST_CASE("nothing is silently ignored") {
   CHECK(problems_of("task = 'choice'", {"model.cls_position=none"}).find("model.pooling is not cls") !=
         std::string::npos);
   CHECK(problems_of(task, {"data.truncate=true"}) == "--set|data.truncate = true has no effect: toy does not use it\n");
+  CHECK(problems_of(task, {"data.cache=zz"}) == "--set|data.cache = zz has no effect: toy does not use it\n");
   CHECK(problems_of(task, {"data.drop_last=true"}).empty());
   CHECK(problems_of(task, {"model.num_kv_heads=2"}).empty());
   CHECK(problems_of(task, {"model.norm_type=rms", "model.activation=silu", "model.scale=0.5"}).empty());
   CHECK(problems_of(task, {"model.num_kv_heads=4"}).empty());
+}
+
+TEST_CASE("a length of tables without a table is told, not refused: another cell of a sweep may have one") {
+  const std::string task = "task = 'toy'\n";
+  CHECK(problems_of(task, {"model.max_len=64"}).empty());
+  const auto unused = unused_settings(config_of(task, {"model.max_len=64"}));
+  REQUIRE(unused.size() == 1);
+  CHECK(unused[0].rfind("model.max_len = 64 has no effect", 0) == 0);
+  CHECK(unused_settings(config_of(task)).empty());
+  CHECK(unused_settings(config_of(task, {"model.max_len=64", "model.position=learned"})).empty());
+}
+
+TEST_CASE("help marks what a key cannot do in this version") {
+  CHECK(limit_note("model.kind") == "this version: only encoder");
+  CHECK(limit_note("model.init_from") == "not part of this version");
+  CHECK(limit_note("data.mask_zero_pixels") == "no task of this version uses it");
+  CHECK(limit_note("data.drop_last") == "");
+  CHECK(limit_note("model.embed_dim") == "");
 }
 
 TEST_CASE("optim.groups is a list of tables") {

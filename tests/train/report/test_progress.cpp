@@ -86,7 +86,7 @@ TEST_CASE("lines of progress") {
   CHECK(plain_step_line(open_end) == "step 1200  loss 1.4823  lr 6.1e-04  |g| 0.83  12.4k tok/s  1:52");
   EvalReport e{.step = 1200, .split = "val", .result = some_result().last->splits[0].second, .improved = true,
                .select_metric = "accuracy", .best = {}, .best_step = 0};
-  CHECK(plain_eval_line(e) == "eval 1200  val  accuracy 60.9 ± 1.1  loss 1.2345  n 2,000  best so far");
+  CHECK(plain_eval_line(e) == "eval 1200  val  accuracy 60.9 ± 1.1 %  loss 1.2345  n 2,000  best so far");
   CHECK(duration_text(59.6) == "1:00");
   CHECK(duration_text(3723) == "1:02:03");
   CHECK(duration_text(-1) == "-:--");
@@ -104,8 +104,8 @@ TEST_CASE("the block at the end") {
   CHECK(has(block, "done in 3:06 (2,000 steps, 4,096,000 tokens, 22.0k tok/s, 58 GF/s = 41 % of peak, peak memory 71 MiB)"));
   CHECK(has(block, "n = 2,000"));
   CHECK(has(block, "best  @1800  selected on val.accuracy"));
-  CHECK(has(block, "accuracy 60.9 ± 1.1"));
-  CHECK(has(block, "baselines on test   majority symbol accuracy 10.6\n"));
+  CHECK(has(block, "accuracy 60.9 ± 1.1 %"));
+  CHECK(has(block, "baselines on test   majority symbol accuracy 10.6 %\n"));
   CHECK(has(block, "warning: something was lost"));
   CHECK(has(block, "runs/a/  result.json"));
 }

@@ -207,7 +207,11 @@ TEST_CASE("char-mlm: what is wrong with a request") {
   CHECK(has(problem_text("char-mlm(path=\"" + path + "\")"), "but a window has 64"));
   CHECK(has(problem_text("char-mlm(path=\"" + bad + "\")"), "no UTF-8"));
   CHECK(problem_text("char-mlm(level=byte, context=16, path=\"" + path + "\")") == "(no problem)");
-  CHECK(has(problem_text("char-mlm(path=\"" + (folder / "none.txt").string() + "\")"), "none.txt"));
+  CHECK(has(problem_text("char-mlm(path=\"" + (folder / "none.txt").string() + "\")"), "none.txt: there is no such file"));
+  // A relative name says where it was looked for.
+  const std::string missing = problem_text("char-mlm(path=\"none/here.txt\")");
+  CHECK(has(missing, std::filesystem::absolute("none/here.txt").string() + "\n"));
+  CHECK(has(missing, " data/none/here.txt\n"));
   const auto spec_problem = [](const std::string& spec) {
     return error_text([&] { task_tables().resolve(nn::parse_spec(spec)); });
   };
