@@ -39,6 +39,17 @@ void share(const Rig& from, const Rig& to) { to->load_state_dict(from->state_dic
 AttentionInput call_of(const Tensor& x) { return {.x = x, .positions = Positions::range(x.size(1))}; }
 Tensor weights_of(const Rig& rig, const AttentionInput& in) { return rig->implied_weights(in); }
 
+// The weights of local(block=size) are those of tokens i/size = j/size.
+void check_blocks(const Rig& rig, i64 size, i64 length) {
+  CAPTURE(size);
+  CAPTURE(length);
+  const Tensor w = weights_of(rig, call_of(tokens(1, length)));
+  bool equal = true;
+  for (i64 i = 0; i < length; ++i)
+    for (i64 j = 0; j < length; ++j) equal = equal && (w.at<double>({0, 1, i, j}) > 0) == (i / size == j / size);
+  CHECK(equal);
+}
+
 void check_equal_attentions(const std::string& a, const std::string& b, i64 length, bool causal = false) {
   CAPTURE(a);
   CAPTURE(b);
@@ -280,6 +291,7 @@ TEST_CASE("attentions 11.3 no. 10: block sizes 1 to 15, also beyond the length")
       const Tensor w = weights_of(rig, call_of(x));
       for (const double s : sum(w, -1).to_vector<double>()) CHECK(s == doctest::Approx(1).epsilon(1e-12));
     }
+  for (i64 b = 1; b <= 15; ++b) check_blocks(Rig("none", fmt::format("local(block={})", b), false, false), b, 11);
 }
 
 TEST_CASE("attentions 11.3 no. 11 and no. 24: 1,025 tokens with mask and score terms: a row is what its neighbourhood gives, with its gradients") {
@@ -378,11 +390,15 @@ TEST_CASE("attentions 11.3 no. 27: no length has to factorise") {
       for (const double v : y.to_vector<double>()) CHECK(std::isfinite(v));
     }
   }
+  // The tokens behind the last whole block are a block as any other.
+  const Rig rig("none", "local(block=3)", false, false);
+  for (const i64 length : {1, 2, 5, 7, 11, 13, 23}) check_blocks(rig, 3, length);
 }
 
 TEST_CASE("attentions 11.3 no. 22: property 10, a causal model of random tokens learns nothing") {
   const i64 vocabulary = 7, length = 24;
-  for (const std::string& spec : kPatterns) {
+  for (const char* spec : {"dense", "local(block=4)", "strided(stride=3)", "fixed(stride=4, c=1)", "longformer(window=2, global=1)",
+                           "bigbird(block=2, window=1, global=1, random=1)"}) {
     CAPTURE(spec);
     const RandomScope draws(5);
     models::LanguageModel model({.vocab_size = vocabulary, .encoder = {.embed_dim = 16, .num_heads = 2, .num_layers = 1, .ffn_dim = 32,
