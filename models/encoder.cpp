@@ -69,12 +69,11 @@ EncoderLayer::EncoderLayer(ModuleBase& parent, std::string_view name, const Enco
       dropout2(*this, "dropout2", c.dropout),
       pre_(c.norm == "pre") {}
 
-Tensor EncoderLayer::forward(const Tensor& x, const EncoderCall& call, Tensor* weights) const {
+Tensor EncoderLayer::forward(const Tensor& x, const EncoderCall& call, const See& see) const {
   const auto attend = [&](const Tensor& in) {
-    nn::AttentionOutput out = attention({.x = in, .positions = call.positions, .key_keep = call.keep, .mask = call.mask,
-                                         .want_weights = weights != nullptr});
-    if (weights) *weights = out.weights;
-    return dropout1(out.y);
+    const nn::AttentionInput input{.x = in, .positions = call.positions, .key_keep = call.keep, .mask = call.mask};
+    if (see) see(*attention, input);
+    return dropout1(attention(input).y);
   };
   if (pre_) {
     const Tensor y = add(x, attend(norm1(x)));
@@ -114,10 +113,21 @@ Tensor Encoder::forward(const Tensor& x, const EncoderCall& call) const {
   return norm ? (*norm)(y) : y;
 }
 
-std::vector<Tensor> Encoder::weights(const Tensor& x, const EncoderCall& call) const {
-  std::vector<Tensor> list;
+void Encoder::visit_attentions(const Tensor& x, const EncoderCall& call, const AttentionVisitor& see) const {
   Tensor y = dropout(position.add_to_input(x, call.positions));
-  for (const EncoderLayer& layer : layers) y = layer(y, call, &list.emplace_back());
+  i64 number = 0;
+  for (const EncoderLayer& layer : layers) {
+    y = layer(y, call, [&](const nn::Attention& attention, const nn::AttentionInput& in) { see(number, attention, in); });
+    ++number;
+  }
+}
+
+std::vector<Tensor> Encoder::weights(const Tensor& x, const EncoderCall& call) const {
+  std::vector<Tensor> list(static_cast<size_t>(layers.size()));
+  visit_attentions(x, call, [&](i64 layer, const nn::Attention& attention, const nn::AttentionInput& in) {
+    if (nn::facts_of_attention(attention.options(), config_.causal).forms_weights)
+      list[static_cast<size_t>(layer)] = attention.implied_weights(in);
+  });
   return list;
 }
 

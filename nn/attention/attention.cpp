@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include "core/ops/arithmetic.h"
+#include "core/ops/shape.h"
 #include "nn/attention/judge.h"
 #include "nn/attention/registry.h"
 #include "nn/spec/catalog.h"
@@ -80,6 +82,29 @@ std::vector<ScorePart> Attention::score_parts(const AttentionInput& in) const {
   const ModuleScope scope(*this);
   check(in);
   return parts_of(in);
+}
+
+Tensor Attention::allowed_pairs(const AttentionInput& in) const {
+  const NoGrad off;
+  check(in);
+  const i64 length = in.x.size(1);
+  return allowed_pairs(in, in.x.size(0), length, in.context.defined() ? in.context.size(1) : length);
+}
+
+Tensor Attention::allowed_pairs(const AttentionInput& in, i64 batch, i64 queries, i64 keys) const {
+  const auto both = [](const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : logical_and(a, b); };
+  Tensor keep = in.mask.pairs(batch, setup_.sizes.num_heads, queries, keys);
+  if (keep.defined())
+    while (keep.dim() < 4) keep = keep.unsqueeze(0);
+  if (causal(in)) {
+    const Positions& key_positions = in.context.defined() ? in.context_positions : in.positions;
+    if (in.mask.is_all()) check_distinct(key_positions, in.key_keep);
+    keep = both(keep, causal_pairs(in.positions, key_positions));
+  }
+  if (in.key_keep.defined()) keep = both(keep, in.key_keep.view({batch, 1, 1, keys}));
+  const Tensor query_keep = in.query_keep.defined() ? in.query_keep : in.context.defined() ? Tensor() : in.key_keep;
+  if (query_keep.defined()) keep = both(keep, query_keep.view({batch, 1, queries, 1}));
+  return keep;
 }
 
 AttentionSetup resolve_attention(const AttentionConfig& c) {

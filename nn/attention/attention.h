@@ -50,6 +50,11 @@ struct AttentionSetup {
   std::vector<std::string> warnings = {}; // of the judge
 };
 
+// Which queries weights and scores are asked for: to look at a long call in pieces.
+struct QueryRows {
+  i64 first = 0, count = 0;  // 0: all
+};
+
 // One call. B rows, L queries, M keys (M = L in self-attention).
 struct AttentionInput {
   Tensor x = {};                     // [B, L, E]
@@ -63,6 +68,9 @@ struct AttentionInput {
   Tensor global = {};                // b8 [B, L]: global tokens (longformer)
   i64 shift = 0;                     // of block borders
   bool want_weights = false;
+  // Read by implied_weights, implied_terms and score_parts alone: their L is that of these rows. An attention that cannot
+  // do without the others, or whose mask is no function of positions, gives all rows.
+  QueryRows rows = {};
 };
 struct AttentionOutput {
   Tensor y;        // [B, L, E], or [B, L, H·d] without out_proj
@@ -85,6 +93,9 @@ class WAYMARK_API Attention : public Module<Attention> {
   Tensor implied_weights(const AttentionInput& in) const;
   std::vector<ImpliedTerm> implied_terms(const AttentionInput& in) const;
   std::vector<ScorePart> score_parts(const AttentionInput& in) const;
+  // The pairs that mask, causality and padding of this call allow, whatever the pattern of the attention: b8, four axes
+  // that expand to [B, H, L, M]; undefined: all.
+  Tensor allowed_pairs(const AttentionInput& in) const;
 
   const AttentionSetup& setup() const { return setup_; }
   // Spec of the attention and of its encodings.
@@ -98,6 +109,8 @@ class WAYMARK_API Attention : public Module<Attention> {
   virtual std::vector<ScorePart> parts_of(const AttentionInput& in) const = 0;
   // Error if the call does not fit this attention.
   void check(const AttentionInput& in) const;
+  // Error for repeated positions in a causal call whose mask does not keep documents apart.
+  Tensor allowed_pairs(const AttentionInput& in, i64 batch, i64 queries, i64 keys) const;
   bool causal(const AttentionInput& in) const { return setup_.causal || in.causal || in.mask.implies_causal(); }
 
  private:

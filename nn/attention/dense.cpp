@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/ops/arithmetic.h"
+#include "core/ops/convert.h"
 #include "core/ops/matmul.h"
 #include "core/ops/normalisation.h"
 #include "core/ops/pointwise.h"
@@ -14,11 +15,6 @@
 namespace waymark::nn {
 
 namespace {
-
-// keep AND more, either may be undefined.
-Tensor both(const Tensor& keep, const Tensor& more) {
-  return !keep.defined() ? more : !more.defined() ? keep : logical_and(keep, more);
-}
 
 // [B, L, H·d] -> [B, H, L, d]
 Tensor split_heads(const Tensor& x, i64 heads) {
@@ -78,20 +74,11 @@ DenseAttention::Projected DenseAttention::project(const AttentionInput& in) cons
 
 ReferenceAttention DenseAttention::reference(const Projected& p, const AttentionInput& in,
                                              std::vector<std::string>* names) const {
-  const i64 batch = p.q.size(0), heads = p.q.size(1), queries = p.q.size(2), keys = p.k.size(2);
+  const i64 batch = p.q.size(0), queries = p.q.size(2), keys = p.k.size(2);
   const Positions &query_positions = in.positions, &key_positions = key_positions_of(in);
   const bool is_causal = causal(in);
 
-  Tensor keep = in.mask.pairs(batch, heads, queries, keys);
-  if (keep.defined())
-    while (keep.dim() < 4) keep = keep.unsqueeze(0);
-  if (is_causal) {
-    if (in.mask.is_all()) check_distinct(key_positions, in.key_keep);
-    keep = both(keep, causal_pairs(query_positions, key_positions));
-  }
-  if (in.key_keep.defined()) keep = both(keep, in.key_keep.view({batch, 1, 1, keys}));
-  if (const Tensor q_keep = query_keep_of(in); q_keep.defined()) keep = both(keep, q_keep.view({batch, 1, queries, 1}));
-
+  const Tensor keep = allowed_pairs(in, batch, queries, keys);
   const EncodingCall call{query_positions, key_positions, is_causal, keep};
   ReferenceAttention r{.query = p.q, .key = p.k, .value = p.v};
   for (auto& [name, term] : position.prepare(call, p.q, p.k)) {
@@ -130,13 +117,34 @@ AttentionOutput DenseAttention::attend(const AttentionInput& in) const {
   return {out_proj ? (*out_proj)(z) : z, in.want_weights ? r.weights : Tensor(), Tensor()};
 }
 
+// The call with the queries of in.rows alone: they meet all keys, as those of a context.
+AttentionInput DenseAttention::cut(const AttentionInput& in, Projected& p) const {
+  AttentionInput out = in;
+  const auto [first, count] = in.rows;
+  if (count == 0 || !in.mask.is_all()) return out;
+  if (first < 0 || count < 0 || first > in.x.size(1) - count)
+    fail("attention", "rows [{}, {}) of {} queries", first, first + count, in.x.size(1));
+  p.q = narrow(p.q, 2, first, count);
+  if (!in.context.defined()) {
+    out.context = in.x;
+    out.context_positions = in.positions;
+  }
+  if (in.positions.defined()) out.positions = Positions(contiguous(narrow(in.positions.tensor(), -1, first, count)));
+  if (const Tensor keep = query_keep_of(in); keep.defined()) out.query_keep = narrow(keep, 1, first, count);
+  return out;
+}
+
 std::vector<ImpliedTerm> DenseAttention::terms_of(const AttentionInput& in) const {
-  return implied_terms_reference(reference(project(in), in, nullptr));
+  Projected p = project(in);
+  const AttentionInput call = cut(in, p);
+  return implied_terms_reference(reference(p, call, nullptr));
 }
 
 std::vector<ScorePart> DenseAttention::parts_of(const AttentionInput& in) const {
   std::vector<std::string> names;
-  std::vector<ScorePart> parts = score_parts_reference(reference(project(in), in, &names));
+  Projected rows = project(in);
+  const AttentionInput call = cut(in, rows);
+  std::vector<ScorePart> parts = score_parts_reference(reference(rows, call, &names));
   // Parts of two encodings with one name are told apart by the encodings'.
   std::map<std::string, int> count;
   for (const ScorePart& p : parts) ++count[p.name];

@@ -38,6 +38,7 @@ class WAYMARK_API DenseAttention : public Attention {
     Tensor q, k, v;  // [B, H, L, d], [B, Hkv, M, d] twice
   };
   Projected project(const AttentionInput& in) const;
+  AttentionInput cut(const AttentionInput& in, Projected& p) const;
   Tensor normalised(const Tensor& x, const Tensor& weight) const;
   // The call as the reference takes it; names[i] is the encoding of terms[i].
   ReferenceAttention reference(const Projected& p, const AttentionInput& in, std::vector<std::string>* names) const;
