@@ -27,6 +27,7 @@ int run_train(const TrainRequest& request);
 
 struct SweepRequest {
   SweepCells cells;
+  std::string plan;  // name of the built-in experiment; "list": only print them; empty: none
   std::string out;  // folder of the sweep: --out, else sweeps/<name of the first file>
   i64 jobs = 1;
   std::string rerun;  // empty, "failed" or "all"
