@@ -74,12 +74,12 @@ EncoderLayer::EncoderLayer(ModuleBase& parent, std::string_view name, const Enco
       dropout2(*this, "dropout2", c.dropout),
       pre_(c.norm == "pre") {}
 
-Tensor EncoderLayer::forward(const Tensor& x, const EncoderCall& call, Tensor* weights) const {
+Tensor EncoderLayer::forward(const Tensor& x, const EncoderCall& call, const See& see) const {
   const auto attend = [&](const Tensor& in) {
-    nn::AttentionOutput out = attention({.x = in, .positions = call.positions, .key_keep = call.keep, .mask = call.mask, .arrays = call.arrays, .shift = call.shift,
-                                         .want_weights = weights != nullptr});
-    if (weights) *weights = out.weights;
-    return dropout1(out.y);
+    const nn::AttentionInput input{.x = in, .positions = call.positions, .key_keep = call.keep, .mask = call.mask, .arrays = call.arrays,
+                                   .shift = call.shift};
+    if (see) see(*attention, input);
+    return dropout1(attention(input).y);
   };
   if (pre_) {
     const Tensor y = add(x, attend(norm1(x)));
@@ -125,11 +125,22 @@ Tensor Encoder::forward(const Tensor& x, const EncoderCall& call) const {
   return norm ? (*norm)(y) : y;
 }
 
-std::vector<Tensor> Encoder::weights(const Tensor& x, const EncoderCall& call) const {
-  std::vector<Tensor> list;
+void Encoder::visit_attentions(const Tensor& x, const EncoderCall& call, const AttentionVisitor& see) const {
   Tensor y = dropout(position.add_to_input(x, call.positions));
   const EncoderCall own = with_own_mask(call);
-  for (const EncoderLayer& layer : layers) y = layer(y, own, &list.emplace_back());
+  i64 number = 0;
+  for (const EncoderLayer& layer : layers) {
+    y = layer(y, own, [&](const nn::Attention& attention, const nn::AttentionInput& in) { see(number, attention, in); });
+    ++number;
+  }
+}
+
+std::vector<Tensor> Encoder::weights(const Tensor& x, const EncoderCall& call) const {
+  std::vector<Tensor> list(static_cast<size_t>(layers.size()));
+  visit_attentions(x, call, [&](i64 layer, const nn::Attention& attention, const nn::AttentionInput& in) {
+    if (nn::facts_of_attention(attention.options(), config_.causal).forms_weights)
+      list[static_cast<size_t>(layer)] = attention.implied_weights(in);
+  });
   return list;
 }
 

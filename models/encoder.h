@@ -1,6 +1,7 @@
 // Encoder: a stack of transformer layers, with the position encodings and attentions that patterns name.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,12 +53,15 @@ struct EncoderCall {
   i64 shift = 0;                 // of block borders
 };
 
+using AttentionVisitor = std::function<void(i64 layer, const nn::Attention&, const nn::AttentionInput&)>;
+
 // `attention.*`, `norm1.*`, `ffn.0.*`, `ffn.2.*`, `norm2.*`
 class WAYMARK_API EncoderLayer : public nn::Module<EncoderLayer> {
  public:
   EncoderLayer(ModuleBase& parent, std::string_view name, const EncoderConfig& config, nn::AttentionSetup setup);
-  // x [B, L, E] -> [B, L, E]; weights [B, H, L, L] if wanted.
-  Tensor forward(const Tensor& x, const EncoderCall& call, Tensor* weights = nullptr) const;
+  // x [B, L, E] -> [B, L, E]; `see`, if it is not empty, is shown the attention and what it is given.
+  using See = std::function<void(const nn::Attention&, const nn::AttentionInput&)>;
+  Tensor forward(const Tensor& x, const EncoderCall& call, const See& see = {}) const;
 
   nn::MultiHeadAttention attention;
   nn::Norm norm1;
@@ -79,7 +83,9 @@ class WAYMARK_API Encoder : public nn::Module<Encoder> {
   Tensor operator()(const Tensor& x, const EncoderCall& call) const { return Module::operator()(x, call); }
   // x [B, L, E] embeddings without positions -> [B, L, E].
   Tensor forward(const Tensor& x, const EncoderCall& call) const;
-  // Attention weights of every layer, [B, H, L, L] each, without dropout; x as in forward.
+  // Forward, in which the attention of each layer and what it is given are shown; x as in forward.
+  void visit_attentions(const Tensor& x, const EncoderCall& call, const AttentionVisitor& see) const;
+  // Attention weights of every layer, [B, H, L, L] each, without dropout; undefined where an attention has none.
   std::vector<Tensor> weights(const Tensor& x, const EncoderCall& call) const;
 
   const EncoderConfig& config() const { return config_; }

@@ -115,6 +115,13 @@ std::vector<ScorePart> Attention::score_parts(const AttentionInput& in) const {
   return parts_of(in);
 }
 
+Tensor Attention::allowed_pairs(const AttentionInput& in) const {
+  const NoGrad off;
+  check(in);
+  const i64 length = in.x.size(1);
+  return allowed_pairs(in, in.x.size(0), length, in.context.defined() ? in.context.size(1) : length);
+}
+
 AttentionSetup resolve_attention(const AttentionConfig& c) {
   std::vector<std::string> problems;
   AttentionSetup s;

@@ -50,6 +50,11 @@ struct AttentionSetup {
   std::vector<std::string> warnings = {}; // of the judge
 };
 
+// Which queries weights and scores are asked for: to look at a long call in pieces.
+struct QueryRows {
+  i64 first = 0, count = 0;  // 0: all
+};
+
 // One call. B rows, L queries, M keys (M = L in self-attention).
 struct AttentionInput {
   Tensor x = {};                     // [B, L, E]
@@ -63,6 +68,9 @@ struct AttentionInput {
   Tensor state = {};                 // [B, m, E]: rows that travel with the tokens (luna, hst)
   i64 shift = 0;                     // of block borders
   bool want_weights = false;
+  // Read by implied_weights, implied_terms and score_parts alone: their L is that of these rows. An attention that cannot
+  // do without the others, or whose mask is no function of positions, gives all rows.
+  QueryRows rows = {};
 };
 struct AttentionOutput {
   Tensor y;        // [B, L, E], or [B, L, H·d] without out_proj
@@ -88,6 +96,9 @@ class WAYMARK_API Attention : public Module<Attention> {
   Tensor implied_weights(const AttentionInput& in) const;
   std::vector<ImpliedTerm> implied_terms(const AttentionInput& in) const;
   std::vector<ScorePart> score_parts(const AttentionInput& in) const;
+  // The pairs that mask, causality and padding of this call allow, whatever the pattern of the attention: b8, four axes
+  // that expand to [B, H, L, M]; undefined: all.
+  Tensor allowed_pairs(const AttentionInput& in) const;
 
   const AttentionSetup& setup() const { return setup_; }
   // Spec of the attention and of its encodings.

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/ops/arithmetic.h"
+#include "core/ops/convert.h"
 #include "core/ops/create.h"
 #include "core/ops/dropout.h"
 #include "core/ops/matmul.h"
@@ -170,9 +171,28 @@ AttentionOutput ProjectedAttention::attend(const AttentionInput& in) const {
   return out;
 }
 
+// The passes of the queries in in.rows: they meet all keys, as those of a context.
+std::vector<ProjectedAttention::Pass> ProjectedAttention::passes_of_rows(const AttentionInput& in) const {
+  Projected p = project(in);
+  const i64 first = in.rows.first, count = in.rows.count;
+  const auto pattern = attention_pattern(options(), mask_call_of(p, in), path_of("attention.pattern"));
+  if (count == 0 || !in.mask.is_all() || !pattern || !pattern->is_all()) return passes(p, in);
+  if (first < 0 || count < 0 || first > in.x.size(1) - count)
+    fail("attention", "rows [{}, {}) of {} queries", first, first + count, in.x.size(1));
+  AttentionInput call = in;
+  p.q = narrow(p.q, 2, first, count);
+  if (!in.context.defined()) {
+    call.context = in.x;
+    call.context_positions = in.positions;
+  }
+  if (in.positions.defined()) call.positions = Positions(contiguous(narrow(in.positions.tensor(), -1, first, count)));
+  if (const Tensor keep = query_keep(in); keep.defined()) call.query_keep = narrow(keep, 1, first, count);
+  return passes(p, call);
+}
+
 Tensor ProjectedAttention::weights_of(const AttentionInput& in) const {
   Tensor weights;
-  for (const Pass& pass : passes(project(in), in)) {
+  for (const Pass& pass : passes_of_rows(in)) {
     const Tensor w = implied_terms_reference(pass.call).front().weights;
     weights = weights.defined() ? add(std::move(weights), w) : w;
   }
@@ -181,14 +201,14 @@ Tensor ProjectedAttention::weights_of(const AttentionInput& in) const {
 
 std::vector<ImpliedTerm> ProjectedAttention::terms_of(const AttentionInput& in) const {
   std::vector<ImpliedTerm> terms;
-  for (const Pass& pass : passes(project(in), in))
+  for (const Pass& pass : passes_of_rows(in))
     for (ImpliedTerm& t : implied_terms_reference(pass.call)) terms.push_back(std::move(t));
   return terms;
 }
 
 std::vector<ScorePart> ProjectedAttention::parts_of(const AttentionInput& in) const {
   std::vector<ScorePart> parts;
-  for (const Pass& pass : passes(project(in), in)) {
+  for (const Pass& pass : passes_of_rows(in)) {
     std::vector<ScorePart> own = score_parts_reference(pass.call);
     // Parts of two encodings with one name are told apart by the encodings'.
     std::map<std::string, int> count;

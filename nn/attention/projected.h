@@ -48,6 +48,7 @@ class WAYMARK_API ProjectedAttention : public Attention {
   };
   virtual Projected project(const AttentionInput& in) const;
   virtual std::vector<Pass> passes(const Projected& p, const AttentionInput& in) const;
+  std::vector<Pass> passes_of_rows(const AttentionInput& in) const;
   // Keys, where they are made of the queries.
   virtual Tensor keys_of_queries(const Tensor& q, const Tensor& keep) const;
   // After a forward: what training does beside (routing).

@@ -69,6 +69,8 @@ void check_effects(CheckContext& c) {
   if (c.fine("model.pooling") && c.config.text("model.pooling") != "cls")
     no_effect(c, "model.cls_position", "model.pooling is not cls");
   if (!pairs) no_effect(c, "model.interaction", task + " has no pairs");
+  if (facts.kind == "tag" && c.fine("model.tie_embeddings") && c.config.boolean("model.tie_embeddings"))
+    c.add("model.tie_embeddings", "model.tie_embeddings = true: the classes of " + task + " are not its tokens");
   if (!facts.data_keys.empty())
     for (const char* key : kDataKeys)
       if (std::find(facts.data_keys.begin(), facts.data_keys.end(), key) == facts.data_keys.end())

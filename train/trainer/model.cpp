@@ -6,6 +6,7 @@
 #include "models/language_model.h"
 #include "nn/attention/mask_report.h"
 #include "nn/position/registry.h"
+#include "nn/spec/glob.h"
 
 namespace waymark::train {
 
@@ -25,34 +26,10 @@ class LanguageTaskModel final : public TaskModel {
 
   nn::ModuleBase& module() override { return model_; }
   Tensor output(const Batch& batch) override { return model_(batch.tokens, call_of(batch)); }
-  std::vector<Tensor> attention_weights(const Batch& batch) override {
-    return model_.attention_weights(batch.tokens, call_of(batch));
+  void visit_attentions(const Batch& batch, const models::AttentionVisitor& see) override {
+    model_.visit_attentions(batch.tokens, call_of(batch), see);
   }
   std::vector<std::string> warnings() const override { return model_.encoder.warnings(); }
-
-  std::vector<PositionTable> position_tables(i64 layer) const override {
-    std::vector<PositionTable> tables;
-    const auto& sums = model_.encoder.plan().specs.encodings;
-    if (layer < 0 || layer >= static_cast<i64>(sums.size())) return tables;
-    // The table of a layer, or the one that all share.
-    const std::string own = fmt::format("encoder.layers.{}.attention.position.", layer), shared = "encoder.position.";
-    for (const nn::Options& encoding : sums[static_cast<size_t>(layer)]) {
-      if (!encoding.has("clip")) continue;
-      const i64 clip = encoding.integer("clip");
-      for (const nn::NamedParameter& p : model_.named_parameters()) {
-        const bool here = p.name.rfind(own, 0) == 0 || p.name.rfind(shared, 0) == 0;
-        if (!here) continue;
-        const std::string leaf = p.name.substr(p.name.rfind('.') + 1);
-        const bool scalars = leaf == "scale";
-        const i64 axes = p.tensor.dim(), rows = axes < 2 ? 0 : p.tensor.size(scalars ? 1 : axes - 2);
-        if (rows != 2 * clip + 1 && rows != clip + 1) continue;
-        PositionTable table{encoding.name() + "." + leaf, {}, p.tensor};
-        for (i64 r = 0; r < rows; ++r) table.delta.push_back(rows == clip + 1 ? r : r - clip);
-        tables.push_back(std::move(table));
-      }
-    }
-    return tables;
-  }
 
   std::string attention_report() const override {
     const nn::ModelSpecs& specs = model_.encoder.plan().specs;
@@ -152,10 +129,12 @@ std::optional<std::vector<std::string>> parameter_names(const Config& config) {
 
 std::unique_ptr<TaskModel> make_task_model(const Config& config, const Task& task) {
   const std::string& kind = task.facts().kind;
-  if (kind != "mlm" && kind != "lm") fail("model", "this version has no model for tasks of kind {}", kind);
+  const bool tags = kind == "tag";
+  if (!tags && kind != "mlm" && kind != "lm") fail("model", "this version has no model for tasks of kind {}", kind);
   const nn::Options& init = config.spec("model.init");
   models::LanguageModelConfig lm;
-  lm.vocab_size = std::max(task.inputs(), task.outputs());
+  lm.vocab_size = tags ? task.inputs() : std::max(task.inputs(), task.outputs());
+  if (tags) lm.classes = task.outputs();
   lm.encoder = encoder_config(config);
   lm.tie_embeddings = config.boolean("model.tie_embeddings");
   lm.head_bias = config.boolean("model.head_bias");
@@ -163,6 +142,10 @@ std::unique_ptr<TaskModel> make_task_model(const Config& config, const Task& tas
   auto model = std::make_unique<LanguageTaskModel>(lm, task.split("train").length);
   for (const nn::Options& encoding : config.layers("model.position").front())
     if (encoding.name() == "learned") redraw(model->module(), "encoder.position.weight", init.real("learned_std"));
+  const NoGrad no_grad;
+  for (const std::string& glob : init.words("zero"))
+    for (const nn::NamedParameter& p : model->module().named_parameters())
+      if (nn::glob_match(glob, p.name)) p.tensor.fill_(0);
   return model;
 }
 
