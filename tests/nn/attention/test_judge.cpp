@@ -47,7 +47,7 @@ void add_test_attentions() {
 TEST_CASE("judge: verdicts from the facts") {
   add_test_attentions();
   for (const std::string& spec : test::encoding_specs())
-    for (const Options& o : sum_of(spec)) CHECK(judge(o, attention("dense")).ruling == Ruling::accept);
+    for (const Options& o : sum_of(spec)) CHECK(judge(o, attention("dense"), facts_of(o).needs_causal_call).ruling == Ruling::accept);
   const auto ruling = [](const char* e, const char* a, bool causal = false, bool cross = false) {
     return judge(encoding(e), attention(a), causal, cross).ruling;
   };
