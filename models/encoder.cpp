@@ -74,10 +74,11 @@ EncoderLayer::EncoderLayer(ModuleBase& parent, std::string_view name, const Enco
       dropout2(*this, "dropout2", c.dropout),
       pre_(c.norm == "pre") {}
 
-Tensor EncoderLayer::forward(const Tensor& x, const EncoderCall& call, const See& see) const {
+Tensor EncoderLayer::forward(const Tensor& x, const EncoderCall& call, const See& see,
+                             const std::shared_ptr<const nn::PreparedTerms>& prepared) const {
   const auto attend = [&](const Tensor& in) {
     const nn::AttentionInput input{.x = in, .positions = call.positions, .key_keep = call.keep, .mask = call.mask, .arrays = call.arrays,
-                                   .shift = call.shift};
+                                   .segments = call.segments, .shift = call.shift, .prepared = prepared};
     if (see) see(*attention, input);
     return dropout1(attention(input).y);
   };
@@ -119,20 +120,29 @@ Tensor Encoder::forward(const Tensor& x, const EncoderCall& call) const {
     if (!call.positions.defined()) fail("encoder", "positions are missing: {} reads them", reader);
     if (x.defined() && x.dim() == 3) call.positions.check_fits("encoder", "positions", x.size(0), x.size(1));
   }
-  const EncoderCall own = with_own_mask(call);
-  Tensor y = dropout(position.add_to_input(x, call.positions));
-  for (const EncoderLayer& layer : layers) y = layer(y, own);
+  const Tensor y = through_layers(x, call, {});
   return norm ? (*norm)(y) : y;
 }
 
-void Encoder::visit_attentions(const Tensor& x, const EncoderCall& call, const AttentionVisitor& see) const {
-  Tensor y = dropout(position.add_to_input(x, call.positions));
+Tensor Encoder::through_layers(const Tensor& x, const EncoderCall& call, const AttentionVisitor& see) const {
   const EncoderCall own = with_own_mask(call);
+  Tensor y = dropout(position.add_to_input(x, call.positions));
+  std::shared_ptr<const nn::PreparedTerms> prepared;
+  if (call.positions.defined())
+    prepared = position.prepare_shared({.queries = call.positions, .keys = call.positions,
+                                        .causal = config_.causal || own.mask.implies_causal()}, y.dtype());
   i64 number = 0;
   for (const EncoderLayer& layer : layers) {
-    y = layer(y, own, [&](const nn::Attention& attention, const nn::AttentionInput& in) { see(number, attention, in); });
+    EncoderLayer::See one;
+    if (see) one = [&](const nn::Attention& attention, const nn::AttentionInput& in) { see(number, attention, in); };
+    y = layer(y, own, one, prepared);
     ++number;
   }
+  return y;
+}
+
+void Encoder::visit_attentions(const Tensor& x, const EncoderCall& call, const AttentionVisitor& see) const {
+  (void)through_layers(x, call, see);
 }
 
 std::vector<Tensor> Encoder::weights(const Tensor& x, const EncoderCall& call) const {

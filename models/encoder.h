@@ -51,6 +51,7 @@ struct EncoderCall {
   nn::Mask mask = {};            // and EncoderConfig::mask
   nn::MaskArrays arrays = {};    // what `input` stands for in masks and attentions
   i64 shift = 0;                 // of block borders
+  Tensor segments = {};          // i64 [B, L], for encodings that read them
 };
 
 using AttentionVisitor = std::function<void(i64 layer, const nn::Attention&, const nn::AttentionInput&)>;
@@ -60,8 +61,10 @@ class WAYMARK_API EncoderLayer : public nn::Module<EncoderLayer> {
  public:
   EncoderLayer(ModuleBase& parent, std::string_view name, const EncoderConfig& config, nn::AttentionSetup setup);
   // x [B, L, E] -> [B, L, E]; `see`, if it is not empty, is shown the attention and what it is given.
+  // `prepared`: terms that the stack prepared for all layers.
   using See = std::function<void(const nn::Attention&, const nn::AttentionInput&)>;
-  Tensor forward(const Tensor& x, const EncoderCall& call, const See& see = {}) const;
+  Tensor forward(const Tensor& x, const EncoderCall& call, const See& see = {},
+                 const std::shared_ptr<const nn::PreparedTerms>& prepared = {}) const;
 
   nn::MultiHeadAttention attention;
   nn::Norm norm1;
@@ -95,6 +98,8 @@ class WAYMARK_API Encoder : public nn::Module<Encoder> {
  private:
   Encoder(ModuleBase* parent, std::string_view name, const EncoderConfig& config);
   EncoderCall with_own_mask(EncoderCall call) const;
+  // Input-site positions, dropout and all layers, without the final norm.
+  Tensor through_layers(const Tensor& x, const EncoderCall& call, const AttentionVisitor& see) const;
   EncoderConfig config_;
   EncoderPlan plan_;
 

@@ -9,7 +9,6 @@
 #include "core/ops/create.h"
 #include "core/ops/custom_pairs.h"
 #include "core/ops/dropout.h"
-#include "core/ops/functions.h"
 #include "core/ops/matmul.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/rearrange.h"
@@ -32,14 +31,13 @@ void check_inputs(const ReferenceAttention& c) {
     fail("attention", "query {}, key {} and value {} do not fit together", q, k, v);
   if (k[1] == 0 || q[1] % k[1] != 0) fail("attention", "{} heads of keys do not divide {} heads of queries", k[1], q[1]);
   const Tensor& tq = c.term_query.defined() ? c.term_query : c.query;
+  const TermSizes sizes{q[0], q[1], q[2], k[2], tq.size(-1), v[3]};
+  i64 gates = 0;
   for (const ScoreTerm& term : c.terms) {
-    check_term(term, c.query.dtype(), q[1], tq.size(-1), v[3]);
-    if (reads_positions(term) && (!c.query_positions.defined() || !c.key_positions.defined()))
+    check_term(term, c.query.dtype(), sizes);
+    if (term.reads_positions() && (!c.query_positions.defined() || !c.key_positions.defined()))
       fail("attention", "the term {} reads positions, and the call has none", term.name);
-    const auto* t = std::get_if<PairTable>(&term.family);
-    if (t && ((t->t.size(0) != 1 && t->t.size(0) != q[0]) || t->t.size(2) != q[2] || t->t.size(3) != k[2]))
-      fail("attention", "the term {} has a tensor of shape {}; needs [1|{}, 1|{}, {}, {}]", term.name, t->t.shape(), q[0], q[1],
-           q[2], k[2]);
+    if (term.stage == Stage::gate && ++gates > 1) fail("attention", "two terms gate the scores; the second is {}", term.name);
   }
 }
 
@@ -78,77 +76,72 @@ class Scores {
         c = three_way_product(query_, key_, w->w, rows(w->index));
       }
     if (!c.defined()) c = matmul(query_, key_.mT());
-    for (size_t i = 0; i < call_.terms.size(); ++i) {
-      const ScoreTerm& t = call_.terms[i];
-      if (t.stage != Stage::multiply) continue;
-      const Tensor m = by_pair(t, 1);
-      if (parts) parts->push_back({t.name, m.expand(c.shape()), true, static_cast<int>(i)});
+    each(Stage::content, [&](const std::string&, int, const Tensor& summand) { c = add(std::move(c), summand); });
+    each(Stage::multiply, [&](const std::string& name, int term, const Tensor& m) {
+      if (parts) parts->push_back({name, m.expand(c.shape()), true, term});
       c = mul(c, m);
-    }
+    });
     return c;
   }
 
-  // f(name, term, summand) for each summand of a stage.
+  // f(name, term, values) for what each term of a stage gives: summands or, of stage multiply, factors.
   template <class F> void each(Stage stage, F f) const {
     for (size_t i = 0; i < call_.terms.size(); ++i) {
       const ScoreTerm& t = call_.terms[i];
       if (t.stage != stage) continue;
       const int term = static_cast<int>(i);
-      if (const auto* table = std::get_if<Table>(&t.family)) {
+      const double neutral = stage == Stage::multiply ? 1 : 0;
+      if (const auto* d = std::get_if<Distance>(&t.family)) {
+        f(t.name, term, distance(*d, neutral));
+      } else if (const auto* bias = std::get_if<KeyBias>(&t.family)) {
+        f(t.name, term, unsqueeze(bias->kappa, -2));
+      } else if (const auto* product = std::get_if<RowProduct>(&t.family)) {
+        f(t.name, term, row_product(*product));
+      } else if (const auto* pairs = std::get_if<PairTable>(&t.family)) {
+        f(t.name, term, pairs->by_slot ? pairs->t : at_positions(pairs->t));
+      } else if (const auto* custom = std::get_if<Custom>(&t.family)) {
+        f(t.name, term, to(custom_pairs(*custom, neutral, query_.size(0), query_.size(1), call_.query_positions, call_.key_positions), query_.dtype()));
+      } else if (const auto* table = std::get_if<Table>(&t.family)) {
         const Tensor r = rows(table->index), w = shared_rows(table->w).mT();
         if (table->side != Side::key) f("q_" + t.name, term, pair_gather(matmul(term_query_, w), r, PairSide::query));
         if (table->side != Side::query) f("k_" + t.name, term, pair_gather(matmul(term_key_, w), r, PairSide::key));
-      } else {
-        f(t.name, term, by_pair(t, 0));
       }
     }
   }
 
-  // f(name, term, summand) for each gate; `score`, of everything before the gates, becomes that of everything.
-  template <class F> void each_gate(Tensor& score, F f) const {
-    for (size_t i = 0; i < call_.terms.size(); ++i) {
-      const auto* p = std::get_if<Prefix>(&call_.terms[i].family);
-      if (!p) continue;
-      const Tensor added = prefix(*p, score);
-      f(call_.terms[i].name, static_cast<int>(i), added);
-      score = add(std::move(score), added);
-    }
+  // f(name, term, summand) for the gate, if there is one: `scores` is the sum of everything else, in logits.
+  template <class F> void gate(const Tensor& scores, F f) const {
+    for (size_t i = 0; i < call_.terms.size(); ++i)
+      if (const auto* prefix = std::get_if<Prefix>(&call_.terms[i].family)) f(call_.terms[i].name, static_cast<int>(i), prefix_term(*prefix, scores));
   }
 
   // Softmax of all stages over the allowed keys.
   Tensor weights() const {
     Tensor x = content(), bias;
     double scale = call_.content_scale;
-    bool tables = false;
+    bool tables = false, gated = false;
     each(Stage::bias, [&](const std::string&, int, Tensor b) { bias = bias.defined() ? add(std::move(bias), b) : std::move(b); });
-    bool gates = false;
     for (const ScoreTerm& t : call_.terms) {
       tables |= t.stage == Stage::table;
-      gates |= t.stage == Stage::gate;
+      gated |= t.stage == Stage::gate;
     }
     if (call_.offset.defined()) bias = bias.defined() ? add(std::move(bias), call_.offset) : call_.offset;
     // One factor for everything is left to the softmax.
-    if (gates || bias.defined() || (tables && call_.table_scale != call_.content_scale)) {
+    if (bias.defined() || gated || (tables && call_.table_scale != call_.content_scale)) {
       if (scale != 1) x = mul(std::move(x), scale);
       each(Stage::table, [&](const std::string&, int, Tensor a) { x = add(std::move(x), mul(std::move(a), call_.table_scale)); });
       if (bias.defined()) x = add(std::move(x), bias);
+      const Tensor ungated = x;
+      gate(ungated, [&](const std::string&, int, const Tensor& g) { x = add(x, g); });
       scale = 1;
     } else {
       each(Stage::table, [&](const std::string&, int, Tensor a) { x = add(std::move(x), std::move(a)); });
     }
-    each_gate(x, [](const std::string&, int, const Tensor&) {});
     const Tensor keep = call_.keep.defined() ? call_.keep : ones({1, 1, 1, 1}, kB8);
     return call_.groups.empty() ? masked_softmax(x, keep, -1, scale) : mean_over_groups(x, keep, scale);
   }
 
  private:
-  // The value of every pair, `neutral` for those that have none: [1|B, 1|H, Lq, Lk].
-  Tensor by_pair(const ScoreTerm& t, double neutral) const {
-    if (const auto* d = std::get_if<Distance>(&t.family)) return distance(*d, neutral);
-    if (const auto* pairs = std::get_if<PairTable>(&t.family)) return pairs->t;
-    return to(custom_pairs(std::get<Custom>(t.family), neutral, query_.size(0), query_.size(1), call_.query_positions,
-                           call_.key_positions), query_.dtype());
-  }
   Tensor mean_over_groups(const Tensor& x, const Tensor& keep, double scale) const {
     Tensor total, count;
     for (const Tensor& group : call_.groups) {
@@ -160,23 +153,68 @@ class Scores {
     return div(total, clamp(count, 1, {}));
   }
 
-  Tensor distance(const Distance& d, double neutral) const {
-    const Tensor r = rows(d.index), value = pair_gather(d.beta, r, PairSide::shared);
-    const i64* row = r.data<i64>();
-    const bool any_absent = neutral != 0 && std::any_of(row, row + r.numel(), [](i64 v) { return v < 0; });
-    return any_absent ? where(lt(r, 0), neutral, value) : value;
+  // Pairs without a position on this side, as b8 that expands to [B, 1, Lq, Lk]; undefined: there are none.
+  Tensor missing(const Tensor& positions, int axis) const {
+    const Tensor none = lt(positions, 0);
+    if (!any(none).item<bool>()) return {};
+    return (none.dim() == 2 ? none.unsqueeze(1) : none.unsqueeze(0).unsqueeze(0)).unsqueeze(axis);
+  }
+  // `value` where both sides have a position; else what `reset` [1|H, 2] says, or neutral 0.
+  Tensor with_reset(Tensor value, const Tensor& reset) const {
+    const auto put = [&](const Tensor& where_none, i64 column) {
+      if (!where_none.defined()) return;
+      value = reset.defined() ? where(where_none, reset.select(1, column).unsqueeze(-1).unsqueeze(-1), value) : where(where_none, 0, value);
+    };
+    put(missing(call_.key_positions, -2), 0);
+    put(missing(call_.query_positions, -1), 1);
+    return value;
   }
 
-  // What a gate adds to each pair. Masked keys count nothing.
-  Tensor prefix(const Prefix& p, const Tensor& score) const {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    const Tensor gates = sigmoid(call_.keep.defined() ? masked_fill(score, logical_not(call_.keep), -infinity) : score);
+  // β of every pair, `neutral` for those without a row: [1|B, 1|H, Lq, Lk].
+  Tensor distance(const Distance& d, double neutral) const {
+    const Tensor r = rows(d.index);
+    Tensor value = pair_gather(d.beta, r, PairSide::shared);
+    const i64* row = r.data<i64>();
+    if (neutral != 0 && std::any_of(row, row + r.numel(), [](i64 v) { return v < 0; })) value = where(lt(r, 0), neutral, value);
+    return d.reset.defined() ? with_reset(value, d.reset) : value;
+  }
+
+  Tensor row_product(const RowProduct& p) const {
+    if (!p.left.defined()) return with_reset(matmul(p.x, p.y.mT()), p.reset);
+    const auto picked = [&](const Tensor& x, const Tensor& channel) {
+      const Tensor rows_of_pairs = channel.unsqueeze(1).unsqueeze(1).expand({channel.size(0), 1, x.size(2), channel.size(1)});
+      return pair_gather(x, rows_of_pairs.contiguous(), PairSide::query);
+    };
+    return with_reset(mul(picked(p.x, p.left), picked(p.y, p.right)), p.reset);
+  }
+
+  // t [·, ·, P, Q] at (p_i, p_j); 0 where one is missing.
+  Tensor at_positions(const Tensor& t) const {
+    const i64 p = t.size(2), q = t.size(3);
+    const auto check = [&](const Tensor& positions, i64 extent) {
+      for (const i64 v : positions.to_vector<i64>())
+        if (v >= extent) fail("attention", "position {} is outside a table of {} positions", v, extent);
+    };
+    check(call_.query_positions, p);
+    check(call_.key_positions, q);
+    const auto spread = [](const Tensor& positions, int axis) {
+      return (positions.dim() == 2 ? positions.unsqueeze(1) : positions.unsqueeze(0).unsqueeze(0)).unsqueeze(axis);
+    };
+    const Tensor i = spread(call_.query_positions, -1), j = spread(call_.key_positions, -2);
+    const Tensor cell = where(logical_or(lt(i, 0), lt(j, 0)), -1, add(mul(i, q), j));
+    return pair_gather(t.reshape({t.size(0), t.size(1), p * q}), cell, PairSide::shared);
+  }
+
+  Tensor prefix_term(const Prefix& p, const Tensor& scores) const {
     const double last = static_cast<double>(p.table.size(0) - 1);
-    const Tensor count = clamp(flip(cumsum(flip(gates, {-1}), -1), {-1}), {}, last), whole = nan_to_num(floor(count.detach()));
-    const Tensor rows = matmul(term_query_, p.table.mT()), part = sub(count, whole);  // NaN stays in the part
-    const Tensor low = pair_gather(rows, to(whole, kI64), PairSide::query),
-                 high = pair_gather(rows, to(clamp(add(whole, 1), {}, last), kI64), PairSide::query);
-    return add(low, mul(part, sub(high, low)));
+    // Keys that are not allowed count 0, whatever their score is.
+    const Tensor open = call_.keep.defined() ? masked_fill(scores, logical_not(call_.keep), -std::numeric_limits<double>::infinity()) : scores;
+    const Tensor count = clamp(flip(cumsum(flip(sigmoid(open), {-1}), -1), {-1}), {}, last);
+    // NaN in a score stays in its share, and names no row.
+    const Tensor below = masked_fill(floor(count.detach()), isnan(count), 0), above = clamp(add(below, 1), {}, last), share = sub(count, below);
+    const Tensor a = matmul(term_query_, p.table.mT());
+    const Tensor low = pair_gather(a, to(below, kI64), PairSide::query), high = pair_gather(a, to(above, kI64), PairSide::query);
+    return add(mul(add(neg(share), 1), low), mul(share, high));
   }
 
   const ReferenceAttention& call_;
@@ -221,7 +259,10 @@ std::vector<ScorePart> score_parts_reference(const ReferenceAttention& c) {
     parts.push_back({"visits", c.offset});
     total = add(total, c.offset);
   }
-  scores.each_gate(total, [&](const std::string& name, int term, const Tensor& value) { parts.push_back({name, value, false, term}); });
+  scores.gate(total, [&](const std::string& name, int term, const Tensor& value) {
+    parts.push_back({name, value, false, term});
+    total = add(total, value);
+  });
   parts.push_back({"total", total});
   return parts;
 }

@@ -1,7 +1,7 @@
 // Attention over explicit pairs, composed of plain ops: the readable twin of the fused kernel. It defines the meaning
 // and may build [Lq, Lk].
 //
-// Order in a score: content, multipliers, · s_c, + s_a·tables, + biases, gates, mask. A row without any allowed key has z = 0,
+// Order in a score: content, multipliers, · s_c, + s_a·tables, + biases, gate, mask. A row without any allowed key has z = 0,
 // weights 0 and no gradient.
 #pragma once
 
@@ -33,8 +33,8 @@ struct ReferenceResult {
 };
 WAYMARK_API ReferenceResult attention_reference(const ReferenceAttention& call);
 
-// A named part of the scores, [B, H, Lq, Lk] in logit units: the summands add up to "total" (all without mask). A
-// multiplier is a factor of "content", which contains it.
+// A named part of the scores, [B, H, Lq, Lk] in logit units: the summands add up to "total" (all without mask, but for the
+// gate, which counts allowed keys). A multiplier is a factor of "content", which contains it.
 struct ScorePart {
   std::string name;
   Tensor value;

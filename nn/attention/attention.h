@@ -65,9 +65,11 @@ struct AttentionInput {
   Mask mask = {};
   MaskArrays arrays = {};            // what `input` in the mask stands for; `global` serves longformer(global=input), too
   bool causal = false;               // or AttentionConfig::causal
+  Tensor segments = {};              // i64 [B, L]: segment of each token, for encodings that read it; self-attention only
   Tensor state = {};                 // [B, m, E]: rows that travel with the tokens (luna, hst)
   i64 shift = 0;                     // of block borders
   bool want_weights = false;
+  std::shared_ptr<const PreparedTerms> prepared = {};  // of the stack, for these positions; null: every layer prepares its own
   // Read by implied_weights, implied_terms and score_parts alone: their L is that of these rows. An attention that cannot
   // do without the others, or whose mask is no function of positions, gives all rows.
   QueryRows rows = {};

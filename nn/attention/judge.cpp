@@ -33,7 +33,7 @@ constexpr const char* kCommonAxis = "distances between two sequences mean someth
 std::string because(const std::string& why) { return why.empty() ? "" : ": " + why; }
 
 // Pairs that the facts alone do not decide. True if the verdict is final.
-bool refine(const Options& encoding, const Options& attention, Verdict& v) {
+bool refine(const Options& encoding, const Options& attention, bool cross, Verdict& v) {
   const auto refused = [&](const char* why) {
     v.ruling = Ruling::refuse;
     v.reasons = {why};
@@ -49,6 +49,12 @@ bool refine(const Options& encoding, const Options& attention, Verdict& v) {
       attention.name() != "performer") {
     v.ruling = Ruling::refuse;
     v.reasons = {"apply=features acts behind the feature map of a linear attention; use apply=input"};
+    return true;
+  }
+  if (facts_of(encoding).reads_segments && (cross || attention.name() == "hst")) {
+    v.ruling = Ruling::refuse;
+    v.reasons = {cross ? "segments belong to one sequence, and cross-attention has two; use segments=false"
+                       : "its representatives belong to no segment; use segments=false"};
     return true;
   }
   return false;
@@ -118,7 +124,7 @@ Verdict judge(const Options& encoding, const Options& attention, bool causal, bo
     v.ruling = Ruling::refuse;
     v.reasons = {std::move(reason)};
   };
-  if (!refine(encoding, attention, v)) {
+  if (!refine(encoding, attention, cross, v)) {
     if (causal && !a.causal_exact) {
       refuse("it cannot be causal" + because(a.why_not_causal));
     } else if (cross && !a.cross) {
@@ -249,6 +255,9 @@ JudgeMatrix judge_matrix(bool cross) {
 }
 
 std::vector<std::string> invariant_parameters(const EncodingSum& encodings, const Options& attention) {
+  // Where scores gate other scores, nothing is constant.
+  for (const Options& e : encodings)
+    if (facts_of(e).needs.has(Capability::row)) return {};
   const bool plain = !attention.has("qk_norm") || attention.word("qk_norm") == "none";
   const Capabilities gives = facts_of_attention(attention).gives;
   bool constant = plain && gives.has(Capability::query_key) && gives.has(Capability::pair);

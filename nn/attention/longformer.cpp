@@ -55,7 +55,9 @@ class LongformerAttention final : public ProjectedAttention {
     const Tensor pairs = pattern_pairs(p, in), global = global_rows(mask_call_of(p, in)), local = logical_not(global);
     std::vector<Pass> list;
     list.push_back(pass_of(p.q, p.k, p.v, in, logical_and(pairs, local)));
-    list.push_back(pass_of(p.global_q, p.global_k, p.global_v, in, logical_and(pairs, global)));
+    list.push_back(pass_of(p.global_q, p.global_k, p.global_v, in, logical_and(pairs, global),
+                           {[this](const Tensor& rows) { return linear(rows, q_.weight, q_.bias); },
+                            [this](const Tensor& rows) { return linear(rows, k_.weight, k_.bias); }}));
     list[0].rows = local;
     list[1].rows = global;
     return list;

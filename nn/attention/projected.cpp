@@ -104,13 +104,18 @@ Tensor ProjectedAttention::pattern_pairs(const Projected& p, const AttentionInpu
 }
 
 ProjectedAttention::Pass ProjectedAttention::pass_of(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionInput& in,
-                                                     const Tensor& keep) const {
+                                                     const Tensor& keep, const Projections& lent) const {
   const bool is_causal = causal(in);
   const Positions& of_keys = key_positions(in);
-  const EncodingCall call{in.positions, of_keys, is_causal, keep, query_keep(in), in.key_keep};
+  const auto own = [](const Linear& projection) {
+    return [&projection](const Tensor& rows) { return projection(rows); };
+  };
+  EncodingCall call{in.positions, of_keys, is_causal, keep, query_keep(in), in.key_keep, in.segments, lent.query, lent.key};
+  if (!call.project_query) call.project_query = own(q_proj);
+  if (!call.project_key && k_proj) call.project_key = own(*k_proj);
   Pass pass{.call = {.query = q, .key = k, .value = v}};
   ReferenceAttention& r = pass.call;
-  for (auto& [name, term] : position.prepare(call, q, k)) {
+  for (auto& [name, term] : position.prepare(call, q, k, in.prepared.get())) {
     r.terms.push_back(std::move(term));
     pass.names.push_back(name);
   }

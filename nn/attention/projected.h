@@ -54,8 +54,14 @@ class WAYMARK_API ProjectedAttention : public Attention {
   // After a forward: what training does beside (routing).
   virtual void after_forward(const Projected&, const AttentionInput&, AttentionOutput&) const {}
 
-  // The call as the reference takes it, for these q, k, v and these pairs (undefined: all).
-  Pass pass_of(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionInput& in, const Tensor& keep) const;
+  // Rows [..., E] -> [..., H·d], [..., Hkv·d], for encodings that borrow them.
+  struct Projections {
+    std::function<Tensor(const Tensor&)> query = {}, key = {};
+  };
+  // The call as the reference takes it, for these q, k, v and these pairs (undefined: all). `lent`: the projections that made
+  // q and k, if they are not q_proj and k_proj.
+  Pass pass_of(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionInput& in, const Tensor& keep,
+               const Projections& lent = {}) const;
   // Pattern, mask, causality and padding together.
   Tensor pattern_pairs(const Projected& p, const AttentionInput& in) const;
   MaskCall mask_call_of(const Projected& p, const AttentionInput& in) const;

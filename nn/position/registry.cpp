@@ -14,6 +14,7 @@
   X(learned)                 \
   X(fourier)                 \
   X(shaw)                    \
+  X(transformer_xl)          \
   X(huang_m1)                \
   X(huang_m2)                \
   X(huang_m3)                \
@@ -25,6 +26,8 @@
   X(sandwich)                \
   X(fire)                    \
   X(cope)                    \
+  X(deberta)                 \
+  X(tupe)                    \
   X(rope)                    \
   X(xpos)
 
@@ -42,7 +45,7 @@ namespace {
 Catalog<EncodingInfo>& catalog() {
 #define WAYMARK_CALL(NAME) encodings::NAME(),
   static Catalog<EncodingInfo> list("position encoding", {WAYMARK_ENCODINGS(WAYMARK_CALL)},
-                                    {"transformer-xl", "deberta", "tupe", "spe-sine", "spe-conv"});
+                                    {"spe-sine", "spe-conv"});
 #undef WAYMARK_CALL
   return list;
 }

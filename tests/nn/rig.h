@@ -61,7 +61,11 @@ inline std::vector<std::string> encoding_specs() {
       "alibi(heads=1)", "alibi(symmetric=false)", "sandwich(dim=6)", "fire(hidden=3, init_threshold=2.5)",
       "shaw(clip=2) + t5(buckets=4, max_distance=6) + alibi", "fourier(features=4, hidden=3) + fire(hidden=9)",
       "huang-m2(clip=2) + rope + kerple-log + kerple-power",
-      "cope(max_pos=3)", "huang-m4(clip=2) + cope(max_pos=4)", "xpos(scale_base=16, layout=halves)", "xpos + shaw(clip=2)"};
+      "cope(max_pos=3)", "huang-m4(clip=2) + cope(max_pos=4)", "xpos(scale_base=16, layout=halves)", "xpos + shaw(clip=2)",
+      "transformer-xl(clamp=3)", "huang-m2(clip=2) + transformer-xl", "deberta(clip=3)",
+      "deberta(clip=2, terms=c2p, normalize_table=true)", "deberta(clip=9, terms=p2c, buckets=5)",
+      "deberta(clip=4, p2c_index=ji) + rope", "deberta(clip=3, share_projections=true)",
+      "tupe(max_len=99, relative=true, buckets=8, max_distance=9)", "deberta(clip=2) + tupe(max_len=99) + t5(buckets=4, max_distance=5)"};
   for (const nn::EncodingInfo* info : nn::all_encodings()) list.push_back(info->name());
   return list;
 }
@@ -124,6 +128,11 @@ inline bool needs_causal_call(const nn::EncodingSum& sum) {
   for (const nn::Options& o : sum)
     if (nn::facts_of(o).needs_causal_call) return true;
   return false;
+}
+inline bool twice_differentiable(const nn::EncodingSum& sum) {
+  for (const nn::Options& o : sum)
+    if (!nn::facts_of(o).twice_differentiable) return false;
+  return true;
 }
 inline bool sees_direction(const nn::EncodingSum& sum) {
   for (const nn::Options& o : sum)

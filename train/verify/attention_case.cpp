@@ -152,6 +152,7 @@ void run_attention_case(CaseContext& c) {
   const i64 keys = config.cross ? context.size(1) : x.size(1);
   nn::AttentionInput in{.x = x, .context = context, .positions = positions_or_range(c, "input.positions", x.size(1)),
                         .key_keep = keep_of(c, "input.mask"), .mask = keys_of_config.mask, .arrays = mask_arrays(c),
+                        .segments = c.has("input.segments") ? c.get("input.segments") : Tensor(),
                         .shift = keys_of_config.shift, .want_weights = c.wants("weights")};
   if (config.cross) in.context_positions = positions_or_range(c, "input.key_positions", keys);
   const nn::AttentionOutput out = (*attention)(in);
@@ -166,8 +167,13 @@ void run_attention_core_case(CaseContext& c) {
   const DefaultDType dtype(c.dtype());
   JsonReader r(c.config(), "config");
   const AttentionKeys keys_of_config(r, false);
-  const nn::AttentionConfig& config = keys_of_config.config;
+  nn::AttentionConfig config = keys_of_config.config;
   r.finish();
+  config.out_proj = false;
+  // Without tokens, what has their width is a parameter of an encoding.
+  if (!r.get("embed_dim"))
+    for (const char* name : {"param.position.r_proj.weight", "param.position.key_proj.weight", "param.position.query_proj.weight"})
+      if (c.has(name) && c.get(name).dim() == 2) config.embed_dim = std::max<i64>(1, c.get(name).size(1));
   for (const char* name : {"input.q", "input.k", "input.v"}) need_axes(c, name, "[B, H, L, d]");
   const nn::AttentionSetup setup = nn::resolve_attention(config);
   if (!nn::at_input(setup.encodings).empty()) return c.problem("config.position: an input-site encoding has no meaning without tokens");
@@ -178,7 +184,7 @@ void run_attention_core_case(CaseContext& c) {
   if (!attention) return c.problem(setup.attention.short_form() + " has no part without projections");
   const bool one_vector = !attention->k_proj;  // input.q is the queries and the keys
   if (!one_vector && !c.has("input.k")) return c.problem(no_tensor("input.k"));
-  c.parameters(*made, "*_proj.*");  // the projections stay out
+  c.parameters(*made, "?_proj.*");  // the projections of tokens stay out
   const Tensor q = leaf_of(c, "input.q"), k = one_vector ? Tensor() : leaf_of(c, "input.k"), v = leaf_of(c, "input.v");
   nn::AttentionInput in{.positions = positions_or_range(c, "input.positions", q.size(2)), .key_keep = keep_of(c, "input.mask"),
                         .mask = keys_of_config.mask, .arrays = mask_arrays(c), .shift = keys_of_config.shift};
