@@ -104,7 +104,7 @@ Tensor ProjectedAttention::pattern_pairs(const Projected& p, const AttentionInpu
 }
 
 ProjectedAttention::Pass ProjectedAttention::pass_of(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionInput& in,
-                                                     const Tensor& keep, const Projections& lent) const {
+                                                     const Tensor& keep, const LentProjections& lent) const {
   const bool is_causal = causal(in);
   const Positions& of_keys = key_positions(in);
   const auto own = [](const Linear& projection) {

@@ -5,12 +5,18 @@
 // pattern, mask, causality and padding allow.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "nn/attention/attention.h"
 #include "nn/layers/linear.h"
 
 namespace waymark::nn {
+
+// Projections of queries and keys, rows [..., E] -> [..., H·d] and [..., Hkv·d], for encodings that borrow them.
+struct LentProjections {
+  std::function<Tensor(const Tensor&)> query = {}, key = {};
+};
 
 class WAYMARK_API ProjectedAttention : public Attention {
  public:
@@ -54,14 +60,10 @@ class WAYMARK_API ProjectedAttention : public Attention {
   // After a forward: what training does beside (routing).
   virtual void after_forward(const Projected&, const AttentionInput&, AttentionOutput&) const {}
 
-  // Rows [..., E] -> [..., H·d], [..., Hkv·d], for encodings that borrow them.
-  struct Projections {
-    std::function<Tensor(const Tensor&)> query = {}, key = {};
-  };
   // The call as the reference takes it, for these q, k, v and these pairs (undefined: all). `lent`: the projections that made
   // q and k, if they are not q_proj and k_proj.
   Pass pass_of(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionInput& in, const Tensor& keep,
-               const Projections& lent = {}) const;
+               const LentProjections& lent = {}) const;
   // Pattern, mask, causality and padding together.
   Tensor pattern_pairs(const Projected& p, const AttentionInput& in) const;
   MaskCall mask_call_of(const Projected& p, const AttentionInput& in) const;
