@@ -255,5 +255,5 @@ TEST_CASE("custom pairs: inputs of any shape and dtype, empty calls, scratch, th
   CHECK(custom_pairs(c, 0, 2, 1, q, k).shape() == Shape{1, 1, 3, 2});
   CHECK(custom_pairs(c, 0, 2, 1, q, zeros({0}, kI64)).shape() == Shape{1, 1, 3, 0});
   const ScoreTerm term{"mine", Stage::value, c};
-  CHECK(error_text([&] { check_term(term, kF64, 1, 2, 2); }) == "attention: the term mine has a stage that its family does not have");
+  CHECK(error_text([&] { check_term(term, kF64, {.batch = 1, .heads = 1, .queries = 2, .keys = 3, .width = 2, .value_width = 2}); }) == "attention: the term mine has a stage that its family does not have");
 }

@@ -449,7 +449,7 @@ TEST_CASE("encodings: deberta borrows the projections of its attention, also of 
   const Tensor x = test::tokens(1, 3), table = rig->position.named_parameters()[0].tensor;
   const auto parts = rig->score_parts({.x = x, .positions = Positions::range(3)});
   const NoGrad off;
-  const Tensor q = rig->q_proj(x), k = rig->k_proj(x), kr = rig->k_proj(table), qr = rig->q_proj(table);
+  const Tensor q = rig->q_proj(x), k = (*rig->k_proj)(x), kr = (*rig->k_proj)(table), qr = rig->q_proj(table);
   for (i64 h = 0; h < 2; ++h)
     for (i64 i = 0; i < 3; ++i)
       for (i64 j = 0; j < 3; ++j) {
@@ -526,7 +526,8 @@ TEST_CASE("encodings: what layers share, and what a stack prepares once for all 
     register_encoding(EncodingInfo{.options = {"test-counted", {}, "counts"},
                                    .facts =
                                        [](const Options&, bool, bool) {
-                                         EncodingFacts f = PairEncoding::default_facts();
+                                         EncodingFacts f;
+                                         f.needs = {Capability::pair};
                                          f.site = Site::score;
                                          f.terms_of_positions = true;
                                          f.shift_invariant = true;
