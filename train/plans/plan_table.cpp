@@ -68,8 +68,9 @@ std::map<std::string, std::string> lines_of(const Plan& plan, const PlanRow& row
 
 bool belongs(const LoadedRun& run, const std::map<std::string, std::string>& lines) {
   return !lines.empty() && std::all_of(lines.begin(), lines.end(), [&](const auto& line) {
+           // A result leaves out keys that were not set.
            const auto found = run.result.config.find(line.first);
-           return found != run.result.config.end() && found->second == line.second;
+           return (found == run.result.config.end() ? std::string() : found->second) == line.second;
          });
 }
 

@@ -134,7 +134,8 @@ TEST_CASE("plans: list, unknown names, a table with what was measured before") {
   LoadedRun done;
   done.state = RunState::finished;
   const Config config = plan_config("signed-neighbour", "shaw(clip=8)");
-  for (const auto& [key, value] : config.id_lines()) done.result.config[key] = value;
+  for (const auto& [key, value] : config.id_lines())
+    if (config.has(key)) done.result.config[key] = value;
   done.result.config_short = {{"model.position", "shaw(clip=8)"}, {"model.attention", "dense"}};
   done.result.last.emplace();
   SplitResult split;
