@@ -1,7 +1,7 @@
 // Attention over explicit pairs, composed of plain ops: the readable twin of the fused kernel. It defines the meaning
 // and may build [Lq, Lk].
 //
-// Order in a score: content, multipliers, · s_c, + s_a·tables, + biases, mask. A row without any allowed key has z = 0,
+// Order in a score: content, multipliers, · s_c, + s_a·tables, + biases, gate, mask. A row without any allowed key has z = 0,
 // weights 0 and no gradient.
 #pragma once
 
@@ -16,7 +16,7 @@ struct ReferenceAttention {
   Tensor query, key, value;                    // q' [B, H, Lq, w], k' [B, Hkv, Lk, w], v [B, Hkv, Lk, dv]; Hkv divides H
   Tensor term_query = {}, term_key = {};       // what the terms read, before a query-key map; undefined: query, key
   std::vector<ScoreTerm> terms = {};
-  Tensor query_positions = {}, key_positions = {};  // i64 [L] or [B, L]; needed by terms
+  Tensor query_positions = {}, key_positions = {};  // i64 [L] or [B, L]; needed by terms that read them
   Tensor keep = {};                            // b8, expands to [B, H, Lq, Lk]; undefined: every pair
   double content_scale = 1, table_scale = 1;   // s_c, s_a
   double dropout = 0;                          // on the weights, by the stream of the active scope
@@ -27,8 +27,8 @@ struct ReferenceResult {
 };
 WAYMARK_API ReferenceResult attention_reference(const ReferenceAttention& call);
 
-// A named part of the scores, [B, H, Lq, Lk] in logit units: the summands add up to "total" (all without mask). A
-// multiplier is a factor of "content", which contains it.
+// A named part of the scores, [B, H, Lq, Lk] in logit units: the summands add up to "total" (all without mask, but for the
+// gate, which counts allowed keys). A multiplier is a factor of "content", which contains it.
 struct ScorePart {
   std::string name;
   Tensor value;

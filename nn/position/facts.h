@@ -45,6 +45,11 @@ struct EncodingFacts {
   bool redefines_content = false;    // replaces q·k: excludes query-key maps
   i64 extra_terms = 0;               // counted by the scale
   bool reads_positions = true;
+  bool reads_segments = false;       // the segments of a call; so there is no cross-attention
+  // Its terms depend on positions, causality and parameters alone: where all of its parameters live in the stack, it prepares
+  // them once for all layers.
+  bool terms_of_positions = false;
+  bool twice_differentiable = true;  // false: backward through its gradients is refused
   bool sees_direction = false;       // tells left from right without a causal mask
   std::string direction;             // in words: "yes", "no", "only through a causal mask"
   bool shift_invariant = false;      // depends on differences of positions alone
