@@ -69,10 +69,11 @@ EncoderLayer::EncoderLayer(ModuleBase& parent, std::string_view name, const Enco
       dropout2(*this, "dropout2", c.dropout),
       pre_(c.norm == "pre") {}
 
-Tensor EncoderLayer::forward(const Tensor& x, const EncoderCall& call, Tensor* weights) const {
+Tensor EncoderLayer::forward(const Tensor& x, const EncoderCall& call, Tensor* weights,
+                             const std::shared_ptr<const nn::PreparedTerms>& prepared) const {
   const auto attend = [&](const Tensor& in) {
     nn::AttentionOutput out = attention({.x = in, .positions = call.positions, .key_keep = call.keep, .mask = call.mask,
-                                         .want_weights = weights != nullptr});
+                                         .segments = call.segments, .want_weights = weights != nullptr, .prepared = prepared});
     if (weights) *weights = out.weights;
     return dropout1(out.y);
   };
@@ -109,15 +110,23 @@ Tensor Encoder::forward(const Tensor& x, const EncoderCall& call) const {
     if (!call.positions.defined()) fail("encoder", "positions are missing: {} reads them", reader);
     if (x.defined() && x.dim() == 3) call.positions.check_fits("encoder", "positions", x.size(0), x.size(1));
   }
-  Tensor y = dropout(position.add_to_input(x, call.positions));
-  for (const EncoderLayer& layer : layers) y = layer(y, call);
+  const Tensor y = through_layers(x, call, nullptr);
   return norm ? (*norm)(y) : y;
+}
+
+Tensor Encoder::through_layers(const Tensor& x, const EncoderCall& call, std::vector<Tensor>* weights) const {
+  Tensor y = dropout(position.add_to_input(x, call.positions));
+  std::shared_ptr<const nn::PreparedTerms> prepared;
+  if (call.positions.defined())
+    prepared = position.prepare_shared({.queries = call.positions, .keys = call.positions,
+                                        .causal = config_.causal || call.mask.implies_causal()}, y.dtype());
+  for (const EncoderLayer& layer : layers) y = layer(y, call, weights ? &weights->emplace_back() : nullptr, prepared);
+  return y;
 }
 
 std::vector<Tensor> Encoder::weights(const Tensor& x, const EncoderCall& call) const {
   std::vector<Tensor> list;
-  Tensor y = dropout(position.add_to_input(x, call.positions));
-  for (const EncoderLayer& layer : layers) y = layer(y, call, &list.emplace_back());
+  (void)through_layers(x, call, &list);
   return list;
 }
 

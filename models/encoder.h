@@ -47,6 +47,7 @@ struct EncoderCall {
   nn::Positions positions = {};  // of the tokens; needed as soon as an encoding or a causal call reads them
   Tensor keep = {};              // b8 [B, L]: kept tokens; undefined: all
   nn::Mask mask = {};
+  Tensor segments = {};          // i64 [B, L], for encodings that read them
 };
 
 // `attention.*`, `norm1.*`, `ffn.0.*`, `ffn.2.*`, `norm2.*`
@@ -54,7 +55,9 @@ class WAYMARK_API EncoderLayer : public nn::Module<EncoderLayer> {
  public:
   EncoderLayer(ModuleBase& parent, std::string_view name, const EncoderConfig& config, nn::AttentionSetup setup);
   // x [B, L, E] -> [B, L, E]; weights [B, H, L, L] if wanted.
-  Tensor forward(const Tensor& x, const EncoderCall& call, Tensor* weights = nullptr) const;
+  // `prepared`: terms that the stack prepared for all layers.
+  Tensor forward(const Tensor& x, const EncoderCall& call, Tensor* weights = nullptr,
+                 const std::shared_ptr<const nn::PreparedTerms>& prepared = {}) const;
 
   nn::MultiHeadAttention attention;
   nn::Norm norm1;
@@ -85,6 +88,8 @@ class WAYMARK_API Encoder : public nn::Module<Encoder> {
 
  private:
   Encoder(ModuleBase* parent, std::string_view name, const EncoderConfig& config);
+  // Input-site positions, dropout and all layers, without the final norm.
+  Tensor through_layers(const Tensor& x, const EncoderCall& call, std::vector<Tensor>* weights) const;
   EncoderConfig config_;
   EncoderPlan plan_;
 

@@ -43,12 +43,21 @@ void Attention::check(const AttentionInput& in) const {
   check_keep("key_keep", in.key_keep, batch, keys);
   check_keep("query_keep", in.query_keep, batch, length);
 
+  if (in.segments.defined()) {
+    if (setup_.cross) fail("attention", "segments in cross-attention: two sequences have no segments in common");
+    if (in.segments.dtype() != kI64) fail("attention", "segments must be i64, got {}", name_of(in.segments.dtype()));
+    if (!(in.segments.shape() == Shape{batch, length})) fail("attention", "segments must be [{}, {}], got {}", batch, length, in.segments.shape());
+  }
+
   const bool needs_causal = causal(in);
   const AttentionFacts facts = facts_of_attention(options(), needs_causal, setup_.cross);
   if (needs_causal && !facts.causal_exact) fail("attention", "{} cannot be causal", options().short_form());
   if (in.state.defined() && !facts.takes_state) fail("attention", "a state was given, but {} has none", options().short_form());
   if (in.global.defined() && !facts.takes_global)
     fail("attention", "global tokens were given, but {} does not read them", options().short_form());
+  for (const Options& o : setup_.encodings)
+    if (facts_of(o, needs_causal, setup_.cross).reads_segments && !in.segments.defined())
+      fail("attention", "segments are missing: {} reads them", o.short_form());
   std::string reader = needs_causal ? "a causal call" : "";
   for (const Options& o : setup_.encodings)
     if (reader.empty() && encoding_info(o.name()).facts(o, needs_causal, setup_.cross).reads_positions) reader = o.name();

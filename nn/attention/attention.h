@@ -59,10 +59,12 @@ struct AttentionInput {
   Tensor query_keep = {};            // b8 [B, L]; undefined: key_keep in self-attention, else all
   Mask mask = {};
   bool causal = false;               // or AttentionConfig::causal
+  Tensor segments = {};              // i64 [B, L]: segment of each token, for encodings that read it; self-attention only
   Tensor state = {};                 // [B, m, E]: rows that travel with the tokens (luna, hst)
   Tensor global = {};                // b8 [B, L]: global tokens (longformer)
   i64 shift = 0;                     // of block borders
   bool want_weights = false;
+  std::shared_ptr<const PreparedTerms> prepared = {};  // of the stack, for these positions; null: every layer prepares its own
 };
 struct AttentionOutput {
   Tensor y;        // [B, L, E], or [B, L, H·d] without out_proj

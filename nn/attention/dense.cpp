@@ -92,9 +92,17 @@ ReferenceAttention DenseAttention::reference(const Projected& p, const Attention
   if (in.key_keep.defined()) keep = both(keep, in.key_keep.view({batch, 1, 1, keys}));
   if (const Tensor q_keep = query_keep_of(in); q_keep.defined()) keep = both(keep, q_keep.view({batch, 1, queries, 1}));
 
-  const EncodingCall call{query_positions, key_positions, is_causal, keep};
+  const EncodingCall call{.queries = query_positions,
+                          .keys = key_positions,
+                          .causal = is_causal,
+                          .keep = keep,
+                          .query_keep = query_keep_of(in),
+                          .key_keep = in.key_keep,
+                          .segments = in.segments,
+                          .project_query = [this](const Tensor& rows) { return q_proj(rows); },
+                          .project_key = [this](const Tensor& rows) { return k_proj(rows); }};
   ReferenceAttention r{.query = p.q, .key = p.k, .value = p.v};
-  for (auto& [name, term] : position.prepare(call, p.q, p.k)) {
+  for (auto& [name, term] : position.prepare(call, p.q, p.k, in.prepared.get())) {
     r.terms.push_back(std::move(term));
     if (names) names->push_back(name);
   }

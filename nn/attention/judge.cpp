@@ -31,11 +31,17 @@ constexpr Capability kOrder[] = {Capability::query_key, Capability::pair, Capabi
 constexpr const char* kCommonAxis = "distances between two sequences mean something only on a common time axis";
 
 // Pairs that the facts alone do not decide (attentions 6.2). True if the verdict is final.
-bool refine(const Options& encoding, const Options& attention, Verdict& v) {
+bool refine(const Options& encoding, const Options& attention, bool cross, Verdict& v) {
   if (encoding.name() == "rope" && encoding.word("apply") == "features" && attention.name() != "linear" &&
       attention.name() != "performer") {
     v.ruling = Ruling::refuse;
     v.reasons = {"apply=features acts behind the feature map of a linear attention; use apply=input"};
+    return true;
+  }
+  if (facts_of(encoding).reads_segments && (cross || attention.name() == "hst")) {
+    v.ruling = Ruling::refuse;
+    v.reasons = {cross ? "segments belong to one sequence, and cross-attention has two; use segments=false"
+                       : "its representatives belong to no segment; use segments=false"};
     return true;
   }
   return false;
@@ -105,7 +111,7 @@ Verdict judge(const Options& encoding, const Options& attention, bool causal, bo
     v.ruling = Ruling::refuse;
     v.reasons = {std::move(reason)};
   };
-  if (!refine(encoding, attention, v)) {
+  if (!refine(encoding, attention, cross, v)) {
     if (causal && !a.causal_exact) {
       refuse("it cannot be causal");
     } else if (cross && !a.cross) {
@@ -193,6 +199,9 @@ JudgeMatrix judge_matrix(bool cross) {
 }
 
 std::vector<std::string> invariant_parameters(const EncodingSum& encodings, const Options& attention) {
+  // Where scores gate other scores, nothing is constant.
+  for (const Options& e : encodings)
+    if (facts_of(e).needs.has(Capability::row)) return {};
   const bool plain = !attention.has("qk_norm") || attention.word("qk_norm") == "none";
   const Capabilities gives = facts_of_attention(attention).gives;
   bool constant = plain && gives.has(Capability::query_key) && gives.has(Capability::pair);

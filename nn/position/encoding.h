@@ -39,6 +39,10 @@ struct EncodingCall {
   Positions queries = {}, keys = {};
   bool causal = false;
   Tensor keep = {};  // allowed pairs: b8, expands to [B, H, Lq, Lk]; undefined: all
+  Tensor query_keep = {}, key_keep = {};  // b8 [B, Lq], [B, Lk]: kept tokens; undefined: all
+  Tensor segments = {};                   // i64 [B, L] of self-attention, if it was given
+  // Rows [..., E] as the attention projects its queries and keys, [..., H·d] and [..., Hkv·d]; empty: it does not lend them.
+  std::function<Tensor(const Tensor&)> project_query = {}, project_key = {};
 };
 
 // An encoding with its parameters. Only the functions of its site do anything.
@@ -49,7 +53,8 @@ class WAYMARK_API Encoding {
   virtual Tensor add_to_input(const Tensor& x, const Positions& positions) const;
   // Site query-key: maps q [B, H, Lq, d] and k [B, Hkv, Lk, d].
   virtual std::pair<Tensor, Tensor> map_query_key(const Tensor& q, const Tensor& k, const EncodingCall& call) const;
-  // Site score: appends its terms, prepared for q and k before any query-key map.
+  // Site score: appends its terms, prepared for q and k before any query-key map. With the fact terms_of_positions it may
+  // read nothing of q and k but their dtype, and nothing of the call but positions and `causal`.
   virtual void prepare(const EncodingCall& call, const Tensor& q, const Tensor& k, std::vector<ScoreTerm>& terms) const;
 };
 

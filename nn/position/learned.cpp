@@ -16,13 +16,7 @@ class Learned final : public Encoding {
 
   Tensor add_to_input(const Tensor& x, const Positions& positions) const override {
     const Tensor& p = positions.tensor();
-    if (positions.largest() >= max_len_) {
-      const i64* v = p.data<i64>();
-      for (i64 i = 0; i < p.numel(); ++i)
-        if (v[i] >= max_len_)
-          fail("learned", "position {} at {} is outside the table of {} rows (max_len={}); raise max_len or use an encoding "
-               "that extends (waymark explain learned)", v[i], position_text(p.shape(), i), max_len_, max_len_);
-    }
+    check_in_table("learned", positions, max_len_);
     if (!positions.any_positionless()) return add(x, embedding(p, weight_));
     // A token without position gets row 0 times nothing.
     return add(x, masked_fill(embedding(clamp(p, 0, {}), weight_), unsqueeze(lt(p, 0), -1), 0));

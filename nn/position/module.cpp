@@ -35,6 +35,14 @@ PositionModule::PositionModule(ModuleBase& parent, const std::vector<EncodingSum
     }
   make_parameters(own);
   make_encodings(sizes, nullptr);
+  seen.clear();
+  for (const EncodingSum& sum : layers)
+    for (const Options& o : sum) {
+      if (!facts_of(o).terms_of_positions || !seen.insert(o.canonical()).second) continue;
+      const std::vector<ParameterSpec> list = parameters_of(o, sizes);
+      if (std::all_of(list.begin(), list.end(), [](const ParameterSpec& p) { return p.shared; }))
+        shared_.emplace_back(o.canonical(), made(o, sizes, nullptr));
+    }
 }
 
 void PositionModule::make_parameters(const std::vector<Own>& list) {
@@ -55,16 +63,19 @@ void PositionModule::make_parameters(const std::vector<Own>& list) {
 }
 
 void PositionModule::make_encodings(const EncodingSizes& sizes, const PositionModule* stack) {
-  for (const Options& o : sum_) {
-    const ParameterLookup lookup = [&](std::string_view name) {
-      Tensor t = find(o, name);
-      if (!t.defined() && stack) t = stack->find(o, name);
-      if (!t.defined()) fail("position", "{} asks for a parameter {} that it does not declare", o.name(), name);
-      return t;
-    };
-    list_.push_back(encoding_info(o.name()).make(o, sizes, lookup));
-    if (!list_.back()) fail("position", "the make function of {} returned nothing", o.name());
-  }
+  for (const Options& o : sum_) list_.push_back(made(o, sizes, stack));
+}
+
+std::unique_ptr<Encoding> PositionModule::made(const Options& encoding, const EncodingSizes& sizes, const PositionModule* stack) const {
+  const ParameterLookup lookup = [&](std::string_view name) {
+    Tensor t = find(encoding, name);
+    if (!t.defined() && stack) t = stack->find(encoding, name);
+    if (!t.defined()) fail("position", "{} asks for a parameter {} that it does not declare", encoding.name(), name);
+    return t;
+  };
+  auto e = encoding_info(encoding.name()).make(encoding, sizes, lookup);
+  if (!e) fail("position", "the make function of {} returned nothing", encoding.name());
+  return e;
 }
 
 Tensor PositionModule::find(const Options& encoding, std::string_view name) const {
@@ -95,14 +106,33 @@ std::pair<Tensor, Tensor> PositionModule::map_query_key(const Tensor& q, const T
 }
 
 std::vector<std::pair<std::string, ScoreTerm>> PositionModule::prepare(const EncodingCall& call, const Tensor& q,
-                                                                       const Tensor& k) const {
+                                                                       const Tensor& k, const PreparedTerms* prepared) const {
+  // Whoever adds tokens of its own has other positions, and prepares for itself.
+  const auto same = [](const Positions& a, const Positions& b) {
+    return a.defined() == b.defined() && (!a.defined() || a.tensor().impl() == b.tensor().impl());
+  };
+  if (prepared && !(same(prepared->queries, call.queries) && same(prepared->keys, call.keys) && prepared->causal == call.causal &&
+                    prepared->dtype == q.dtype()))
+    prepared = nullptr;
   std::vector<std::pair<std::string, ScoreTerm>> terms;
   for (size_t i = 0; i < list_.size(); ++i) {
     std::vector<ScoreTerm> own;
-    list_[i]->prepare(call, q, k, own);
+    const std::vector<ScoreTerm>* ready = nullptr;
+    if (prepared)
+      if (const auto found = prepared->terms.find(sum_[i].canonical()); found != prepared->terms.end()) ready = &found->second;
+    if (ready) own = *ready;
+    else list_[i]->prepare(call, q, k, own);
     for (ScoreTerm& t : own) terms.emplace_back(sum_[i].name(), std::move(t));
   }
   return terms;
+}
+
+std::shared_ptr<const PreparedTerms> PositionModule::prepare_shared(const EncodingCall& call, DType dtype) const {
+  if (shared_.empty()) return nullptr;
+  auto prepared = std::make_shared<PreparedTerms>(PreparedTerms{call.queries, call.keys, call.causal, dtype, {}});
+  const Tensor none = make_empty({0, 0, 0, 0}, dtype);
+  for (const auto& [spec, encoding] : shared_) encoding->prepare(call, none, none, prepared->terms[spec]);
+  return prepared;
 }
 
 }  // namespace waymark::nn

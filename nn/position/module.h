@@ -5,6 +5,7 @@
 //   A state may use the plain and the qualified name wherever that is unambiguous.
 // * Input-site encodings live in the stack, all others in each attention; parameters with share_layers=true live in the
 //   stack, and the attentions of its layers use them.
+// * Terms that depend on positions and shared parameters alone are prepared once for a forward pass, by the stack.
 #pragma once
 
 #include <map>
@@ -16,6 +17,14 @@
 #include "nn/position/registry.h"
 
 namespace waymark::nn {
+
+// Terms that a stack prepared for the positions of a call, by canonical spec.
+struct PreparedTerms {
+  Positions queries, keys;
+  bool causal = false;
+  DType dtype = kF32;
+  std::map<std::string, std::vector<ScoreTerm>> terms;
+};
 
 class WAYMARK_API PositionModule : public ModuleBase {
  public:
@@ -35,8 +44,12 @@ class WAYMARK_API PositionModule : public ModuleBase {
   // All others.
   std::pair<Tensor, Tensor> map_query_key(const Tensor& q, const Tensor& k, const EncodingCall& call) const;
   bool maps_query_key() const;
-  // Terms with the name of their encoding, which qualifies the names of score parts where two are equal.
-  std::vector<std::pair<std::string, ScoreTerm>> prepare(const EncodingCall& call, const Tensor& q, const Tensor& k) const;
+  // Terms with the name of their encoding, which qualifies the names of score parts where two are equal. `prepared`: of the
+  // stack; what is there for the same positions is taken.
+  std::vector<std::pair<std::string, ScoreTerm>> prepare(const EncodingCall& call, const Tensor& q, const Tensor& k,
+                                                         const PreparedTerms* prepared = nullptr) const;
+  // Of a stack: the terms of its layers that need no layer. Of the call it reads positions and `causal`. Null: there are none.
+  std::shared_ptr<const PreparedTerms> prepare_shared(const EncodingCall& call, DType dtype) const;
 
  private:
   struct Own {
@@ -45,10 +58,12 @@ class WAYMARK_API PositionModule : public ModuleBase {
   };
   void make_parameters(const std::vector<Own>& list);
   void make_encodings(const EncodingSizes& sizes, const PositionModule* stack);
+  std::unique_ptr<Encoding> made(const Options& encoding, const EncodingSizes& sizes, const PositionModule* stack) const;
   Tensor find(const Options& encoding, std::string_view name) const;
 
   EncodingSum sum_;
   std::vector<std::unique_ptr<Encoding>> list_;  // as sum_
+  std::vector<std::pair<std::string, std::unique_ptr<Encoding>>> shared_;  // of a stack: those that prepare once, by canonical spec
   std::map<std::pair<std::string, std::string>, Tensor> parameters_;  // by canonical spec and name
 };
 

@@ -83,6 +83,15 @@ i64 Positions::at(i64 row, i64 slot) const {
   return values_.data<i64>()[(rows() == 1 ? 0 : row) * length() + slot];
 }
 
+void check_in_table(std::string_view encoding, const Positions& positions, i64 max_len) {
+  if (positions.largest() < max_len) return;
+  const Tensor& p = positions.tensor();
+  for (i64 i = 0; i < p.numel(); ++i)
+    if (const i64 v = p.data<i64>()[i]; v >= max_len)
+      fail(encoding, "position {} at {} is outside the table of {} rows (max_len={}); raise max_len or use an encoding that extends "
+           "(waymark explain {})", v, position_text(p.shape(), i), max_len, max_len, encoding);
+}
+
 Tensor causal_pairs(const Positions& queries, const Positions& keys) {
   const i64 rows = std::max(queries.rows(), keys.rows()), lq = queries.length(), lk = keys.length();
   const Tensor out = make_empty({rows, 1, lq, lk}, kB8);

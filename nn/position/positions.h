@@ -46,6 +46,8 @@ class WAYMARK_API Positions {
   bool any_none_ = false;
 };
 
+// Error that names the encoding, a position and the way out, if there is one at or beyond max_len.
+WAYMARK_API void check_in_table(std::string_view encoding, const Positions& positions, i64 max_len);
 // p_j <= p_i, so that a key without position is seen by all and a query without one sees only those: b8 [1|B, 1, Lq, Lk].
 WAYMARK_API Tensor causal_pairs(const Positions& queries, const Positions& keys);
 // In a causal call, two kept tokens of a row at the same position would see each other's documents: Error that names

@@ -14,6 +14,7 @@
   X(learned)                 \
   X(fourier)                 \
   X(shaw)                    \
+  X(transformer_xl)          \
   X(huang_m1)                \
   X(huang_m2)                \
   X(huang_m3)                \
@@ -24,7 +25,11 @@
   X(kerple_power)            \
   X(sandwich)                \
   X(fire)                    \
-  X(rope)
+  X(cope)                    \
+  X(deberta)                 \
+  X(tupe)                    \
+  X(rope)                    \
+  X(xpos)
 
 namespace waymark::nn {
 
@@ -40,7 +45,7 @@ namespace {
 Catalog<EncodingInfo>& catalog() {
 #define WAYMARK_CALL(NAME) encodings::NAME(),
   static Catalog<EncodingInfo> list("position encoding", {WAYMARK_ENCODINGS(WAYMARK_CALL)},
-                                    {"transformer-xl", "cope", "deberta", "tupe", "xpos", "spe-sine", "spe-conv"});
+                                    {"spe-sine", "spe-conv"});
 #undef WAYMARK_CALL
   return list;
 }

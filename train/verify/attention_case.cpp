@@ -136,7 +136,7 @@ void run_attention_case(CaseContext& c) {
   const Tensor x = leaf_of(c, "input.x"), context = config.cross ? leaf_of(c, "input.context") : Tensor();
   const i64 keys = config.cross ? context.size(1) : x.size(1);
   nn::AttentionInput in{.x = x, .context = context, .positions = positions_or_range(c, "input.positions", x.size(1)),
-                        .key_keep = keep_of(c, "input.mask"), .want_weights = c.wants("weights")};
+                        .key_keep = keep_of(c, "input.mask"), .segments = c.has("input.segments") ? c.get("input.segments") : Tensor(), .want_weights = c.wants("weights")};
   if (config.cross) in.context_positions = positions_or_range(c, "input.key_positions", keys);
   const nn::AttentionOutput out = (*attention)(in);
   const Tensor rows = config.cross ? Tensor() : in.key_keep;
@@ -149,15 +149,20 @@ void run_attention_case(CaseContext& c) {
 void run_attention_core_case(CaseContext& c) {
   const DefaultDType dtype(c.dtype());
   JsonReader r(c.config(), "config");
-  const nn::AttentionConfig config = AttentionKeys::read(r, false);
+  nn::AttentionConfig config = AttentionKeys::read(r, false);
   r.finish();
+  config.out_proj = false;
+  // Without tokens, what has their width is a parameter of an encoding.
+  if (!r.get("embed_dim"))
+    for (const char* name : {"param.position.r_proj.weight", "param.position.key_proj.weight", "param.position.query_proj.weight"})
+      if (c.has(name) && c.get(name).dim() == 2) config.embed_dim = std::max<i64>(1, c.get(name).size(1));
   for (const char* name : {"input.q", "input.k", "input.v"}) need_axes(c, name, "[B, H, L, d]");
   const nn::AttentionSetup setup = nn::resolve_attention(config);
   if (!nn::at_input(setup.encodings).empty()) return c.problem("config.position: an input-site encoding has no meaning without tokens");
   if (!need_shape(c, "input.q", {-1, config.num_heads, -1, setup.sizes.head_dim}) || !need_parameters(c, setup.encodings, setup.sizes))
     return;
   nn::DenseAttention attention(nullptr, "", setup);
-  c.parameters(attention, "*_proj.*");  // the projections stay out
+  c.parameters(attention, "?_proj.*");  // the projections of tokens stay out
   const Tensor q = leaf_of(c, "input.q"), k = leaf_of(c, "input.k"), v = leaf_of(c, "input.v");
   nn::AttentionInput in{.positions = positions_or_range(c, "input.positions", q.size(2)), .key_keep = keep_of(c, "input.mask")};
   if (c.has("input.key_positions")) in.context_positions = nn::Positions(c.get("input.key_positions"));

@@ -72,6 +72,14 @@ Tensor padding_mask(const Shape& shape) {
   return mask;
 }
 
+// Is this true of an encoding of the sum? Not of a sum with problems, which are told elsewhere.
+bool any_encoding(const std::string& position, bool (*is_true)(const nn::EncodingFacts&)) {
+  std::vector<std::string> problems;
+  const auto layers = nn::resolve_encodings(position, 1, problems);
+  return problems.empty() && !layers.empty() &&
+         std::any_of(layers[0].begin(), layers[0].end(), [&](const Options& o) { return is_true(nn::facts_of(o)); });
+}
+
 void fill_tokens(const Options& o, CaseDraft& d) {
   const i64 batch = o.integer("batch"), length = o.integer("length"), width = o.integer("embed_dim");
   d.tensors["input.x"] = draw_floats({batch, length, width}, d.dtype, "x");
@@ -84,6 +92,8 @@ void fill_attention(const Options& o, CaseDraft& d) {
     if (o.boolean("padding")) d.tensors["input.mask"] = padding_mask({o.integer("batch"), keys});
   }
   if (o.boolean("weights")) d.optional.insert("weights");
+  if (any_encoding(o.word("position"), [](const nn::EncodingFacts& f) { return f.reads_segments; }))
+    d.tensors["input.segments"] = draw_ids({o.integer("batch"), o.integer("length")}, 2, "segments");
 }
 void fill_attention_core(const Options& o, CaseDraft& d) {
   const i64 batch = o.integer("batch"), heads = o.integer("num_heads"), length = o.integer("length"),
@@ -339,10 +349,15 @@ CaseDraft draft_optimizer(const Spec& spec) {
 // What a short form stands for.
 Spec long_form(const std::string& text) {
   const nn::SpecSum sum = nn::parse_sum(text);
-  if (sum.size() > 1) return of_kind("attention", "position", text);
+  const auto with_position = [&] {
+    Spec out = of_kind("attention", "position", text);
+    if (any_encoding(text, [](const nn::EncodingFacts& f) { return f.needs_causal_call; })) out.args.push_back({.key = "causal", .value = true});
+    return out;
+  };
+  if (sum.size() > 1) return with_position();
   const Spec& spec = sum[0];
   if (find_kind(spec.name)) return spec;
-  if (nn::encoding_tables().find(spec.name)) return of_kind("attention", "position", text);
+  if (nn::encoding_tables().find(spec.name)) return with_position();
   if (nn::attention_tables().find(spec.name)) return of_kind("attention", "attention", text);
   if (optimizer_tables().find(spec.name)) return of_kind("optimizer", "optimizer", text);
   if (find_op(spec.name)) return {.name = "op", .args = {{.key = "op", .value = spec}}};
