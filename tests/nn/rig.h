@@ -19,6 +19,7 @@
 #include "nn/attention/dense.h"
 #include "nn/attention/judge.h"
 #include "tests/error_text.h"
+#include "tests/nn/pair_encodings.h"
 #include "tests/tensors.h"
 
 namespace waymark::test {
@@ -52,6 +53,7 @@ inline void randomise(nn::ModuleBase& m) {
 
 // Variants of all encodings, and the default of every one that is registered.
 inline std::vector<std::string> encoding_specs() {
+  register_pair_encodings();
   std::vector<std::string> list = {
       "sinusoid(layout=concat)", "shaw(clip=3)", "shaw(clip=2, values=true, per_head=true)", "shaw(clip=2, beyond=zero)",
       "huang-m1(clip=3)", "huang-m2(clip=2)", "huang-m3(clip=2)", "huang-m3(clip=3, per_head=true, beyond=zero)", "huang-m4(clip=3)",
@@ -60,7 +62,12 @@ inline std::vector<std::string> encoding_specs() {
       "fourier(features=6, hidden=5)", "t5(buckets=8, max_distance=9)", "t5(buckets=5, max_distance=6, bidirectional=false)",
       "alibi(heads=1)", "alibi(symmetric=false)", "sandwich(dim=6)", "fire(hidden=3, init_threshold=2.5)",
       "shaw(clip=2) + t5(buckets=4, max_distance=6) + alibi", "fourier(features=4, hidden=3) + fire(hidden=9)",
-      "huang-m2(clip=2) + rope + kerple-log + kerple-power"};
+      "huang-m2(clip=2) + rope + kerple-log + kerple-power",
+      "transformer-xl(clamp=3)", "huang-m2(clip=2) + transformer-xl", "cope(max_pos=3)", "huang-m4(clip=2) + cope(max_pos=4) + alibi",
+      "deberta(clip=3)", "deberta(clip=2, terms=c2p, normalize_table=true)", "deberta(clip=9, terms=p2c, buckets=5)",
+      "deberta(clip=4, p2c_index=ji) + rope", "deberta(clip=3, share_projections=true)",
+      "tupe(max_len=99, relative=true, buckets=8, max_distance=9)", "deberta(clip=2) + tupe(max_len=99) + t5(buckets=4, max_distance=5)",
+      "xpos(scale_base=32, layout=halves)", "shaw(clip=2) + xpos + cope(max_pos=2)", "test-root + test-factor + shaw(clip=1)"};
   for (const nn::EncodingInfo* info : nn::all_encodings()) list.push_back(info->name());
   return list;
 }
@@ -84,6 +91,11 @@ inline bool needs_causal_call(const nn::EncodingSum& sum) {
   for (const nn::Options& o : sum)
     if (nn::facts_of(o).needs_causal_call) return true;
   return false;
+}
+inline bool twice_differentiable(const nn::EncodingSum& sum) {
+  for (const nn::Options& o : sum)
+    if (!nn::facts_of(o).twice_differentiable) return false;
+  return true;
 }
 inline bool sees_direction(const nn::EncodingSum& sum) {
   for (const nn::Options& o : sum)

@@ -1,9 +1,13 @@
-# Every block of README.md that is fenced as ```cpp is a whole program: it is compiled, and ctest runs it
+# Every block of README.md and nn/README.md that is fenced as ```cpp is a whole program: it is compiled, and ctest runs it
 # (waymark-readme-1, ...). Fragments are fenced as ```c++. Each program is linked a second time to a shared library made
 # of the same objects: an undefined reference there means that a public function or class lacks WAYMARK_API.
 
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md)
-file(READ ${PROJECT_SOURCE_DIR}/README.md rest)
+set(rest "")
+foreach(page README.md nn/README.md)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${page})
+  file(READ ${PROJECT_SOURCE_DIR}/${page} text)
+  string(APPEND rest "${text}\n")
+endforeach()
 set(number 0)
 while(TRUE)
   string(FIND "${rest}" "\n```cpp\n" start)
