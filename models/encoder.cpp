@@ -49,6 +49,11 @@ EncoderPlan plan_encoder(const EncoderConfig& c) {
   const i64 num_layers = std::max<i64>(1, c.num_layers);
   plan.specs.encodings = nn::resolve_encodings(c.position, num_layers, problems, defaults);
   plan.specs.attentions = nn::resolve_attentions(c.attention, num_layers, problems, defaults);
+  try {
+    plan.specs.mask = nn::Mask::parse(c.mask);
+  } catch (const Error& e) {
+    problems.emplace_back(e.what());
+  }
   if (problems.empty()) {
     plan.specs.sizes = {c.embed_dim, c.num_heads, head_dim(c)};
     plan.specs.kv_heads = c.num_kv_heads ? c.num_kv_heads : c.num_heads;
@@ -69,13 +74,13 @@ EncoderLayer::EncoderLayer(ModuleBase& parent, std::string_view name, const Enco
       dropout2(*this, "dropout2", c.dropout),
       pre_(c.norm == "pre") {}
 
-Tensor EncoderLayer::forward(const Tensor& x, const EncoderCall& call, Tensor* weights,
+Tensor EncoderLayer::forward(const Tensor& x, const EncoderCall& call, const See& see,
                              const std::shared_ptr<const nn::PreparedTerms>& prepared) const {
   const auto attend = [&](const Tensor& in) {
-    nn::AttentionOutput out = attention({.x = in, .positions = call.positions, .key_keep = call.keep, .mask = call.mask,
-                                         .segments = call.segments, .want_weights = weights != nullptr, .prepared = prepared});
-    if (weights) *weights = out.weights;
-    return dropout1(out.y);
+    const nn::AttentionInput input{.x = in, .positions = call.positions, .key_keep = call.keep, .mask = call.mask, .arrays = call.arrays,
+                                   .segments = call.segments, .shift = call.shift, .prepared = prepared};
+    if (see) see(*attention, input);
+    return dropout1(attention(input).y);
   };
   if (pre_) {
     const Tensor y = add(x, attend(norm1(x)));
@@ -105,28 +110,47 @@ Encoder::Encoder(ModuleBase* parent, std::string_view name, const EncoderConfig&
   if (c.norm == "pre") norm = std::make_unique<nn::Norm>(*this, "norm", nn::norm_type(c.norm_type), c.embed_dim, c.norm_eps);
 }
 
+EncoderCall Encoder::with_own_mask(EncoderCall call) const {
+  call.mask = plan_.specs.mask & call.mask;
+  return call;
+}
+
 Tensor Encoder::forward(const Tensor& x, const EncoderCall& call) const {
   if (const std::string reader = position.reader(); !reader.empty()) {
     if (!call.positions.defined()) fail("encoder", "positions are missing: {} reads them", reader);
     if (x.defined() && x.dim() == 3) call.positions.check_fits("encoder", "positions", x.size(0), x.size(1));
   }
-  const Tensor y = through_layers(x, call, nullptr);
+  const Tensor y = through_layers(x, call, {});
   return norm ? (*norm)(y) : y;
 }
 
-Tensor Encoder::through_layers(const Tensor& x, const EncoderCall& call, std::vector<Tensor>* weights) const {
+Tensor Encoder::through_layers(const Tensor& x, const EncoderCall& call, const AttentionVisitor& see) const {
+  const EncoderCall own = with_own_mask(call);
   Tensor y = dropout(position.add_to_input(x, call.positions));
   std::shared_ptr<const nn::PreparedTerms> prepared;
   if (call.positions.defined())
     prepared = position.prepare_shared({.queries = call.positions, .keys = call.positions,
-                                        .causal = config_.causal || call.mask.implies_causal()}, y.dtype());
-  for (const EncoderLayer& layer : layers) y = layer(y, call, weights ? &weights->emplace_back() : nullptr, prepared);
+                                        .causal = config_.causal || own.mask.implies_causal()}, y.dtype());
+  i64 number = 0;
+  for (const EncoderLayer& layer : layers) {
+    EncoderLayer::See one;
+    if (see) one = [&](const nn::Attention& attention, const nn::AttentionInput& in) { see(number, attention, in); };
+    y = layer(y, own, one, prepared);
+    ++number;
+  }
   return y;
 }
 
+void Encoder::visit_attentions(const Tensor& x, const EncoderCall& call, const AttentionVisitor& see) const {
+  (void)through_layers(x, call, see);
+}
+
 std::vector<Tensor> Encoder::weights(const Tensor& x, const EncoderCall& call) const {
-  std::vector<Tensor> list;
-  (void)through_layers(x, call, &list);
+  std::vector<Tensor> list(static_cast<size_t>(layers.size()));
+  visit_attentions(x, call, [&](i64 layer, const nn::Attention& attention, const nn::AttentionInput& in) {
+    if (nn::facts_of_attention(attention.options(), config_.causal).forms_weights)
+      list[static_cast<size_t>(layer)] = attention.implied_weights(in);
+  });
   return list;
 }
 

@@ -1,6 +1,7 @@
 // Encoder: a stack of transformer layers, with the position encodings and attentions that patterns name.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@ struct EncoderConfig {
   std::string position = "none";     // a sum, or a pattern of sums per layer: "[rope]*3, none"
   std::string attention = "dense";   // likewise
   bool causal = false;
+  std::string mask = "all()";        // of every call: a mask expression (nn/attention/mask.h)
   std::string norm = "pre";          // pre: x + f(norm(x)), with a final norm; post: norm(x + f(x))
   std::string norm_type = "layer";   // layer, rms
   double norm_eps = 1e-5;
@@ -46,17 +48,22 @@ WAYMARK_API EncoderPlan plan_encoder(const EncoderConfig& config);
 struct EncoderCall {
   nn::Positions positions = {};  // of the tokens; needed as soon as an encoding or a causal call reads them
   Tensor keep = {};              // b8 [B, L]: kept tokens; undefined: all
-  nn::Mask mask = {};
+  nn::Mask mask = {};            // and EncoderConfig::mask
+  nn::MaskArrays arrays = {};    // what `input` stands for in masks and attentions
+  i64 shift = 0;                 // of block borders
   Tensor segments = {};          // i64 [B, L], for encodings that read them
 };
+
+using AttentionVisitor = std::function<void(i64 layer, const nn::Attention&, const nn::AttentionInput&)>;
 
 // `attention.*`, `norm1.*`, `ffn.0.*`, `ffn.2.*`, `norm2.*`
 class WAYMARK_API EncoderLayer : public nn::Module<EncoderLayer> {
  public:
   EncoderLayer(ModuleBase& parent, std::string_view name, const EncoderConfig& config, nn::AttentionSetup setup);
-  // x [B, L, E] -> [B, L, E]; weights [B, H, L, L] if wanted.
+  // x [B, L, E] -> [B, L, E]; `see`, if it is not empty, is shown the attention and what it is given.
   // `prepared`: terms that the stack prepared for all layers.
-  Tensor forward(const Tensor& x, const EncoderCall& call, Tensor* weights = nullptr,
+  using See = std::function<void(const nn::Attention&, const nn::AttentionInput&)>;
+  Tensor forward(const Tensor& x, const EncoderCall& call, const See& see = {},
                  const std::shared_ptr<const nn::PreparedTerms>& prepared = {}) const;
 
   nn::MultiHeadAttention attention;
@@ -79,7 +86,9 @@ class WAYMARK_API Encoder : public nn::Module<Encoder> {
   Tensor operator()(const Tensor& x, const EncoderCall& call) const { return Module::operator()(x, call); }
   // x [B, L, E] embeddings without positions -> [B, L, E].
   Tensor forward(const Tensor& x, const EncoderCall& call) const;
-  // Attention weights of every layer, [B, H, L, L] each, without dropout; x as in forward.
+  // Forward, in which the attention of each layer and what it is given are shown; x as in forward.
+  void visit_attentions(const Tensor& x, const EncoderCall& call, const AttentionVisitor& see) const;
+  // Attention weights of every layer, [B, H, L, L] each, without dropout; undefined where an attention has none.
   std::vector<Tensor> weights(const Tensor& x, const EncoderCall& call) const;
 
   const EncoderConfig& config() const { return config_; }
@@ -88,8 +97,9 @@ class WAYMARK_API Encoder : public nn::Module<Encoder> {
 
  private:
   Encoder(ModuleBase* parent, std::string_view name, const EncoderConfig& config);
+  EncoderCall with_own_mask(EncoderCall call) const;
   // Input-site positions, dropout and all layers, without the final norm.
-  Tensor through_layers(const Tensor& x, const EncoderCall& call, std::vector<Tensor>* weights) const;
+  Tensor through_layers(const Tensor& x, const EncoderCall& call, const AttentionVisitor& see) const;
   EncoderConfig config_;
   EncoderPlan plan_;
 

@@ -1,5 +1,6 @@
 // LanguageModel: token embedding, encoder, and a head over the vocabulary. With causal = false and masked tokens in the
-// input it is a masked language model (Devlin et al. 2019), with causal = true a left-to-right one.
+// input it is a masked language model (Devlin et al. 2019), with causal = true a left-to-right one; with `classes` a
+// tagger: a class for each token.
 //
 //   models::LanguageModel model({.vocab_size = 60, .encoder = {.position = "huang-m4"}});
 //   Tensor logits = model(ids, {.positions = nn::Positions::range(64)});          // [B, L, V]
@@ -14,6 +15,7 @@ namespace waymark::models {
 struct LanguageModelConfig {
   i64 vocab_size = 0;
   EncoderConfig encoder = {};
+  i64 classes = 0;              // of the head, V of its shapes; 0: vocab_size
   bool tie_embeddings = false;  // the head uses the token table; there is no head.weight
   bool head_bias = true;
   nn::Init token_init = nn::init::normal();
@@ -42,6 +44,8 @@ class WAYMARK_API LanguageModel : public nn::Module<LanguageModel> {
   Tensor forward(const Tensor& ids, const EncoderCall& call) const { return head(encode(ids, call)); }
   // ids i64 [B, L] -> [B, L, E]
   Tensor encode(const Tensor& ids, const EncoderCall& call) const;
+  // As Encoder::visit_attentions. No gradients.
+  void visit_attentions(const Tensor& ids, const EncoderCall& call, const AttentionVisitor& see) const;
   // Attention weights of every layer, [B, H, L, L] each.
   std::vector<Tensor> attention_weights(const Tensor& ids, const EncoderCall& call) const;
 

@@ -63,10 +63,34 @@ void Node::destroy(Node* node) {
   graveyard.draining = false;
 }
 
-std::string Saved::what() const {
+namespace {
+
+// The tensor argument behind input `index`: "other" of "mul(Tensor input, Tensor other)", "tensors.2" of a list. Empty: none.
+std::string tensor_argument(std::string_view schema, u32 index) {
+  size_t at = std::min(schema.find('('), schema.size());
+  for (u32 seen = 0; at < schema.size();) {
+    const size_t begin = at + 1, end = std::min(schema.find_first_of(",)", begin), schema.size());
+    std::string_view argument = schema.substr(begin, end - begin);
+    at = end < schema.size() && schema[end] == ',' ? end : schema.size();
+    argument.remove_prefix(std::min(argument.find_first_not_of(' '), argument.size()));
+    if (argument.substr(0, 6) != "Tensor") continue;
+    const size_t space = std::min(argument.find(' '), argument.size() - 1);
+    const std::string_view name = argument.substr(space + 1, argument.find('=') - space - 1);
+    if (argument.substr(6, 2) == "[]") return fmt::format("{}.{}", name, index - seen);
+    if (seen++ == index) return std::string(name);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Saved::what(const OpInfo& op) const {
   const std::string_view name = kind_name(kind);
-  const bool numbered = kind == SaveKind::input || kind == SaveKind::output || kind == SaveKind::shape;
-  return numbered ? fmt::format("{} {}", name, index) : std::string(name);
+  if (kind == SaveKind::output) return index == 0 ? std::string(name) : fmt::format("{} {}", name, index);
+  if (kind != SaveKind::input && kind != SaveKind::shape) return std::string(name);
+  const std::string argument = tensor_argument(op.schema, index);
+  const std::string input = argument.empty() ? fmt::format("input {}", index) : argument;
+  return kind == SaveKind::input ? input : "shape of " + input;
 }
 
 std::string Node::label() const {  // cards are full of it

@@ -50,7 +50,8 @@ struct Saved {
   i64 bytes = 0;
   Intrusive<TensorImpl> data{};  // alias without history; null for shape and key, after release, and while lazy
   Intrusive<Placeholder> lazy{};
-  std::string what() const;  // "input 0", "mask": for people
+  // For people, as the op's schema names it: "weight", "tensors.2", "output", "mask bits".
+  std::string what(const OpInfo& op) const;
 };
 
 // Takes the values that Savers keep while it is set on a thread (checkpointing, core/engine). put() returns the

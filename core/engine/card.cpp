@@ -103,7 +103,7 @@ NodeCard BackwardRun::State::describe_node(const Node& node) {
   for (size_t i = 0; i < node.saved.size(); ++i) {
     const Saved& s = node.saved[i];
     NodeCard::SavedItem item;
-    item.what = s.what();
+    item.what = s.what(*node.op);
     item.bytes = s.bytes;
     item.version_saved = item.version_now = s.version;
     item.recomputed = static_cast<bool>(s.lazy);

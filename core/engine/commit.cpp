@@ -1,5 +1,6 @@
 // The end of a run: hooks of the leaves, what is returned, and the commit to .grad.
 #include <mutex>
+#include <typeinfo>
 
 #include "core/engine/run_state.h"
 
@@ -56,8 +57,9 @@ void BackwardRun::State::run_rest() {
       const AutogradMeta& m = *meta_of(l.leaf);
       if (!m.hooks || m.hooks->empty()) continue;
       try {
-        run_hooks(slot, *std::shared_ptr<HookList>(m.hooks), describe(l.leaf), nullptr);
+        run_hooks(slot, *std::shared_ptr<HookList>(m.hooks), describe(l.leaf), nullptr, nullptr);
       } catch (const Error& e) {
+        if (typeid(e) != typeid(Error)) throw;  // one of its own kind says all there is to say
         throw Error(e, "in a hook of " + describe(l.leaf), e.scope(), e.loc());
       }
     }

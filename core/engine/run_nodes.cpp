@@ -87,24 +87,34 @@ void BackwardRun::State::add_window(Slot& slot, const Shape& shape, DType dtype,
 
 // ---- one node ---------------------------------------------------------------------------------------------------------
 
-void BackwardRun::State::run_hooks(Slot& slot, const HookList& hooks, const std::string& where, NodeCard* card) {
+void BackwardRun::State::run_hooks(Slot& slot, const HookList& hooks, const std::string& where, const Node* node, NodeCard* card) {
   const ModeOfRun mode(options.create_graph);
   const HookList now = hooks;  // a hook may add and remove hooks: that takes effect from the next tensor
+  size_t number = 0;
   for (const Hook& hook : now) {
+    ++number;
     own(slot);  // a hook that edits in place must not change another edge
     const u32 version = slot.value.version();
+    Tensor before;
+    if (const HookObserver* o = observed_state().hooks; o && o->wants_hooks()) {
+      const ops::Unrecorded values_only;
+      before = clone(slot.value);
+    }
     const Tensor replaced = (*hook.run)(slot.value);
     if (card) {
       ++card->hooks_run;
       card->hooks_changed |= slot.value.version() != version;
     }
-    if (!replaced.defined() || replaced.is(slot.value)) continue;
-    if (replaced.shape() != slot.value.shape() || replaced.dtype() != slot.value.dtype())
-      fail("hook", "a hook of {} returned {} {} for a gradient of {} {}", where, replaced.shape(), name_of(replaced.dtype()),
-           slot.value.shape(), name_of(slot.value.dtype()));
-    slot.value = replaced;
-    slot.owned = false;
-    if (card) card->hooks_changed = true;
+    if (replaced.defined() && !replaced.is(slot.value)) {
+      if (replaced.shape() != slot.value.shape() || replaced.dtype() != slot.value.dtype())
+        fail("hook", "a hook of {} returned {} {} for a gradient of {} {}", where, replaced.shape(), name_of(replaced.dtype()),
+             slot.value.shape(), name_of(slot.value.dtype()));
+      slot.value = replaced;
+      slot.owned = false;
+      if (card) card->hooks_changed = true;
+    }
+    // The hook may have ended, or begun, the watch.
+    if (HookObserver* const o = observed_state().hooks; o && before.defined()) o->on_hook({where, node, number, before, slot.value});
   }
 }
 
@@ -113,8 +123,9 @@ void BackwardRun::State::run_slot_hooks(Node& node, u32 k, Slot& slot, NodeCard*
   if (SlotHooks* h = node.hooks.empty() ? nullptr : node.find_hooks(k)) {
     if (const std::shared_ptr<HookList> list = h->hooks) {
       try {
-        run_hooks(slot, *list, node.label(), card);
+        run_hooks(slot, *list, node.label(), &node, card);
       } catch (const Error& e) {
+        if (typeid(e) != typeid(Error)) throw;  // one of its own kind says all there is to say
         rethrow_with_place(e, node, "in a hook of");
       }
     }

@@ -3,6 +3,7 @@
 
 #include "core/engine/backward.h"
 #include "core/engine/pointer_index.h"
+#include "core/engine/observed.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/reduce.h"
 
@@ -34,20 +35,17 @@ void share_out(std::vector<Contribution>& parts, const Tensor& sum);
 // Edges and hooks of leaves run with the grad mode of the run.
 class ModeOfRun {
  public:
-  explicit ModeOfRun(bool create_graph) : before_(thread_state().grad_enabled), observer_(thread_state().observer) {
+  // What an edge does is told by the card, not as an op.
+  explicit ModeOfRun(bool create_graph) : before_(thread_state().grad_enabled), unobserved_(!create_graph) {
     thread_state().grad_enabled = create_graph;
-    if (!create_graph) thread_state().observer = nullptr;  // what an edge does is told by the card, not as an op
   }
-  ~ModeOfRun() {
-    thread_state().grad_enabled = before_;
-    thread_state().observer = observer_;
-  }
+  ~ModeOfRun() { thread_state().grad_enabled = before_; }
   ModeOfRun(const ModeOfRun&) = delete;
   ModeOfRun& operator=(const ModeOfRun&) = delete;
 
  private:
   bool before_;
-  Observer* observer_;
+  Unobserved unobserved_;
 };
 
 struct BackwardRun::State {
@@ -93,7 +91,7 @@ struct BackwardRun::State {
   bool run_next(NodeCard* card);
   void run_rule_of(NodeState& state, NodeCard* card);
   void run_slot_hooks(Node& node, u32 k, Slot& slot, NodeCard* card);
-  void run_hooks(Slot& slot, const HookList& hooks, const std::string& where, NodeCard* card);
+  void run_hooks(Slot& slot, const HookList& hooks, const std::string& where, const Node* node, NodeCard* card);
   [[noreturn]] static void rethrow_with_place(const Error& e, const Node& node, std::string_view what);
   const Node* peek();
   void run_rest();

@@ -2,6 +2,7 @@
 #include <fnmatch.h>
 
 #include <charconv>
+#include <cmath>
 
 #include "core/engine/backward.h"
 
@@ -14,6 +15,14 @@ double number_after(const std::string& text, size_t at) {
   const char* end = text.data() + text.size();
   const auto [p, error] = std::from_chars(begin, end, v);
   if (error != std::errc() || p != end) fail("until", "\"{}\": a number is expected after the comparison", text);
+  if (std::isnan(v)) fail("until", "\"{}\": nothing is above NaN; nonfinite stops where one comes up", text);
+  return v;
+}
+u64 seq_after(const std::string& text) {
+  u64 v = 0;
+  const char* const end = text.data() + text.size();
+  const auto [p, error] = std::from_chars(text.data() + 1, end, v);
+  if (error != std::errc() || p != end) fail("until", "\"{}\": # is followed by the number of a node", text);
   return v;
 }
 
@@ -28,7 +37,7 @@ StopPoint::StopPoint(std::string text) : text_(std::move(text)) {
   else if (text_ == "zero") kind_ = Kind::zero;
   else if (text_ == "leaf") kind_ = Kind::leaf;
   else if (text_ == "kink") kind_ = Kind::kink;
-  else if (text_.front() == '#') { kind_ = Kind::seq; seq_ = static_cast<u64>(number_after(text_, 1)); }
+  else if (text_.front() == '#') { kind_ = Kind::seq; seq_ = seq_after(text_); }
   else if (const size_t colon = text_.find(':'); colon != std::string::npos) kind_ = Kind::line;
 }
 

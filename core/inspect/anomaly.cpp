@@ -148,7 +148,7 @@ AnomalyError::AnomalyError(AnomalyReport report, Loc at)
     : Error("", report.to_string(), at), report_(std::make_shared<const AnomalyReport>(std::move(report))) {}
 
 AnomalyMode::AnomalyMode(OnFind on_find) : on_find_(on_find) {}
-AnomalyMode::~AnomalyMode() = default;
+AnomalyMode::~AnomalyMode() { leave(); }
 
 void AnomalyMode::found(AnomalyReport report, Loc loc) {
   run_reported_ = true;
@@ -366,15 +366,14 @@ AnomalyReport AnomalyMode::rule_report(const Node& node, std::span<const Tensor>
       if (t.defined() && t.shape() == bad.shape()) text += fmt::format("g = {}, ", number(t.to_vector<double>()[i]));
     for (const Saved& s : node.saved)
       if (s.data && s.data->shape == bad.shape() && s.kind <= SaveKind::output)
-        text += fmt::format("saved {} {} = {}, ", s.kind == SaveKind::input ? "input" : "output", s.index,
-                            number(Tensor(s.data).to_vector<double>()[i]));
+        text += fmt::format("saved {} = {}, ", s.what(*node.op), number(Tensor(s.data).to_vector<double>()[i]));
     r.places.push_back(text + "gradient = " + number(v[i]));
   }
   for (const Tensor& t : g)
     if (t.defined()) r.inputs.push_back(tensor_line("g", t));
   for (const Saved& s : node.saved)
     if (s.data && s.kind <= SaveKind::output)
-      r.inputs.push_back(tensor_line(fmt::format("saved {} {}", s.kind == SaveKind::input ? "input" : "output", s.index), Tensor(s.data)));
+      r.inputs.push_back(tensor_line("saved " + s.what(*node.op), Tensor(s.data)));
   r.inner = inner_op_of_rule(node, g);
   r.path = {node.label()};
   r.seen = fmt::format("in the gradient for {}, in backward of {}", name_of_target(node.edges[input]), node.label());
@@ -445,6 +444,33 @@ void AnomalyMode::see_rule(const Node& node, std::span<const Tensor> g, const Gr
     }
     found(std::move(r), node.loc);
   }
+}
+
+void AnomalyMode::see_hook(const HookEvent& event) {
+  const ops::Unrecorded values_only;
+  const int level = nonfinite_level(event.after), before = nonfinite_level(event.before);
+  if (level <= before || run_reported_) return;
+  AnomalyReport r;
+  r.backward = true;
+  r.level = level;
+  r.subject = fmt::format("hook {} of {}", event.number, event.of);
+  Loc loc;
+  if (const Node* node = event.node) {
+    r.op = node->op->name;
+    r.scope = scope_path(node->scope);
+    r.seq = node->seq;
+    loc = node->loc;
+    if (loc) r.place = fmt::format("{}:{}", loc.name(), loc.line);
+    r.path = {node->label()};
+  }
+  const std::vector<double> v = event.after.to_vector<double>(), was = event.before.to_vector<double>();
+  for (size_t i = 0; i < v.size() && r.places.size() < 3; ++i)
+    if (level_of(v[i]) == level)
+      r.places.push_back(fmt::format("{}: came as {}, returned as {}", position_text(event.after.shape(), static_cast<i64>(i)), number(was[i]), number(v[i])));
+  r.inputs.push_back(tensor_line("g", event.before));
+  r.seen = fmt::format("in the gradient that the hook gave back, {} {}", event.after.shape(), name_of(event.after.dtype()));
+  r.hint = "the gradient came to the hook better than it left; guard what the hook computes";
+  found(std::move(r), loc);
 }
 
 }  // namespace waymark::inspect

@@ -6,6 +6,8 @@
 // * level(t) is 0 for finite values, 1 with ±inf, 2 with NaN; scalar arguments count as inputs. A forward op is an
 //   origin if its output's level is above that of its inputs, element by element where the op works so. A rule is one if
 //   its gradient's level is above that of the incoming gradient and of the saved values.
+// * A hook that returns a worse gradient than it was given is the origin of that.
+// * Modes nest, and end in any order, on any thread, also inside a hook (core/inspect/watcher.h).
 // * A forward origin is only a candidate: what is discarded, as in where(x > 0, log(x), 0), is legal. It is reported when
 //   the root of a backward run is not finite, or when a gradient becomes so because of it.
 // * What is reported is the origin, never an op that only passed it on. A value that came in from outside is reported as
@@ -27,9 +29,9 @@ enum class OnFind : u8 {
 };
 
 struct WAYMARK_API AnomalyReport {
-  bool backward = false;       // a derivative rule made it; false: the op itself
+  bool backward = false;       // a derivative rule, or a hook, made it; false: the op itself
   bool planted = false;        // no op made it: `subject` came in so
-  std::string subject;         // "sqrt #3", "the rule of sqrt #3", "input \"w\" of matmul #3"
+  std::string subject;         // "sqrt #3", "the rule of sqrt #3", "hook 1 of sqrt #3", "input \"w\" of matmul #3"
   std::string op, formula, rule, scope, place;
   u64 seq = 0;                 // of the node; 0: there is none
   int level = 0;               // 1: ±inf, 2: NaN
@@ -81,6 +83,8 @@ class WAYMARK_API AnomalyMode final : public Watcher {
   void see_write(const Tensor& target) override;
   void see_rule(const Node& node, std::span<const Tensor> g, const Grads& out) override;
   void see_start(u64 run, const std::vector<Tensor>& roots) override;
+  bool asks_for_hooks() const override { return true; }
+  void see_hook(const HookEvent& event) override;
   bool asks_for_pause() override;
 
   int passed_of(const Tensor& t) const;

@@ -14,8 +14,6 @@ namespace {
 constexpr i64 kMaxHeldBytes = i64{1} << 28;  // of tensors that are held for their identity only
 constexpr i64 kPictureSide = 64;
 
-thread_local Recorder* current_recorder = nullptr;
-
 i64 now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -40,11 +38,13 @@ std::string ForwardRecord::label() const {
   return seq ? fmt::format("{} #{}", op->name, seq) : fmt::format("{} @{}", op->name, number);
 }
 
-Recorder::Recorder(RecorderOptions options) : options_(std::move(options)), outer_recorder_(current_recorder), last_end_(now()) {
-  current_recorder = this;
+Recorder::Recorder(RecorderOptions options) : options_(std::move(options)), last_end_(now()) {}
+Recorder::~Recorder() { leave(); }
+Recorder* Recorder::current() {
+  for (Watcher* w : watching())
+    if (auto* const recorder = dynamic_cast<Recorder*>(w)) return recorder;
+  return nullptr;
 }
-Recorder::~Recorder() { current_recorder = outer_recorder_; }
-Recorder* Recorder::current() { return current_recorder; }
 
 void Recorder::clear() {
   trace_ = Trace();
@@ -187,7 +187,7 @@ void Recorder::see_op(const ForwardEvent& event) {
   if (event.node) {
     for (const Saved& s : event.node->saved) {
       SavedRecord r;
-      r.what = s.what();
+      r.what = s.what(event.op);
       if (s.kind == SaveKind::input && s.index < f.inputs.size()) r.tensor = f.inputs[s.index];
       if (s.kind == SaveKind::output && s.index < f.outputs.size()) r.tensor = f.outputs[s.index];
       if (s.data) r.shape = s.data->shape;
@@ -269,9 +269,10 @@ Trace record(const Tensor& loss, RunOptions options) {
     own = std::make_unique<Recorder>(RecorderOptions{.keep = Keep::values, .max_elements = INT64_MAX});
     recorder = own.get();
   }
+  const std::shared_ptr<const Trace> seen = recorder->shared_trace();  // a hook may end the recorder
   BackwardRun run(loss, std::move(options));
   while (run.step()) {}
-  Trace trace = recorder->trace();
+  Trace trace = *seen;
   trace.keep_run(run.number());
   return trace;
 }

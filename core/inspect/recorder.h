@@ -5,6 +5,7 @@
 // * Values of tensors above max_elements are kept only if their name is among `names`; otherwise statistics and a
 //   picture of 64 x 64 block means.
 // * Off, it costs one thread-local branch per op.
+// * Recorders nest, and end in any order, on any thread, also inside a hook (core/inspect/watcher.h).
 #pragma once
 
 #include <memory>
@@ -30,6 +31,8 @@ class WAYMARK_API Recorder final : public Watcher {
 
   // What was seen so far; all backward runs in turn.
   const Trace& trace() const { return trace_; }
+  // The same, for who may outlive the recorder.
+  std::shared_ptr<const Trace> shared_trace() const { return kept_trace_; }
   // Forgets it.
   void clear();
   // The innermost recorder of this thread; null without.
@@ -51,8 +54,8 @@ class WAYMARK_API Recorder final : public Watcher {
   void trim(CardTensor& t, const std::string& of) const;
 
   RecorderOptions options_;
-  Trace trace_;
-  Recorder* const outer_recorder_;
+  const std::shared_ptr<Trace> kept_trace_ = std::make_shared<Trace>();
+  Trace& trace_ = *kept_trace_;
   // Tensors without a node, held so that their address stays theirs: constants, leaves.
   struct Held {
     Tensor tensor;

@@ -23,6 +23,7 @@ struct ReplIo {
   std::function<std::optional<std::string>(const std::vector<std::string>& words)> read;
   std::function<void(std::string_view)> write;
   int width = 80;                        // columns
+  std::function<int()> columns{};        // their number now, asked for before every command; none: width stays
   bool bold = false;                     // the first line of a card stands out by terminal escapes
   bool person = false;                   // someone answers: a failed expectation does not end the session
   bool strict = false;                   // of a script: the first error ends it, blank lines and # comments do nothing
@@ -30,7 +31,7 @@ struct ReplIo {
 };
 
 // stdin and stdout: line editing and history where both are a terminal, plain lines and no escapes elsewhere. The width
-// is the terminal's, or COLUMNS.
+// is the terminal's at every command, or COLUMNS.
 WAYMARK_API ReplIo terminal_io();
 // The lines of a script; Error if it cannot be read.
 WAYMARK_API ReplIo script_io(const std::string& path);

@@ -9,7 +9,7 @@ namespace waymark::inspect {
 
 Stepper::Stepper(BackwardRun& run, ReplIo& io) : run_(run), io_(io) {
   if (!Recorder::current()) own_ = std::make_unique<Recorder>(RecorderOptions{.keep = Keep::values, .max_elements = INT64_MAX});
-  recorder_ = Recorder::current();
+  trace_ = Recorder::current()->shared_trace();
 }
 
 const std::vector<Stepper::Command>& Stepper::commands() {

@@ -62,12 +62,16 @@ class Stepper {
   CardTensor lookup(const std::string& name) const;
   std::string full_name(const std::string& name) const;
   Tensor values_of(const CardTensor& t, const std::string& name) const;
-  // A number or a word, for expect: "norm(grad(W))", "op", "3".
+  // A number or a word, for expect: "norm(grad(W))", "op", "3". A word that says what something is called, as opposed
+  // to op, scope and check, which ask for it, is only known beside one of these.
   struct Quantity {
     bool is_number = false;
     double number = 0;
     std::string word;
+    std::string asked;  // "op", "scope", "check"; empty: `word` is just this
   };
+  // Error unless what is asked for could be called so.
+  void check_word(const std::string& asked, const std::string& word) const;
   Quantity quantity(const std::string& text) const;
 
   const NodeCard& current() const;  // with its check; Error before the first step
@@ -77,7 +81,7 @@ class Stepper {
   BackwardRun& run_;
   ReplIo& io_;
   std::unique_ptr<Recorder> own_;   // where no recorder was in force
-  Recorder* recorder_;
+  std::shared_ptr<const Trace> trace_;  // the recorder's, also once a hook has ended that
   std::map<u64, NodeCheck> checks_;  // by node
   mutable NodeCard shown_;
   u64 stopped_at_ = 0;               // node before which `until` halted

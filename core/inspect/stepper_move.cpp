@@ -1,4 +1,5 @@
 // The commands that move.
+#include <algorithm>
 #include <charconv>
 
 #include "core/engine/layout.h"
@@ -129,6 +130,21 @@ void Stepper::until(const std::string& argument) {
     }
   }
   const StopPoint stop(wanted);
+  // Nor may a number or a line that no node has.
+  if (stop.text().front() == '#' || stop.text().find(':') != std::string::npos) {
+    u64 first = UINT64_MAX, last = 0;
+    bool matches = false;
+    std::string place;
+    for (const Node* n : run_.nodes()) {
+      matches |= stop.matches_next(*n);
+      first = std::min(first, n->seq);
+      last = std::max(last, n->seq);
+      if (n->loc && place.empty()) place = fmt::format("{}:{}", n->loc.name(), n->loc.line);
+    }
+    if (!matches && stop.text().front() == '#')
+      fail("", "until: no node of this run is {}; they are numbered from #{} to #{}, not without gaps", printable(wanted), first, last);
+    if (!matches) fail("", "until: no node of this run comes from {}{}", printable(wanted), place.empty() ? "" : "; one comes from " + place);
+  }
   const i64 before = run_.index();
   bool stopped = false;
   for (const Node* next = run_.next(); next; next = run_.next()) {

@@ -57,7 +57,7 @@ void Stepper::why(const std::string& given) {
   std::string name = given;
   const i64 depth = depth_of(take_number(name), 3, "why");
   if (name.empty()) fail("", "why needs a tensor, as in: why head.weight");
-  const Trace& trace = recorder_->trace();
+  const Trace& trace = *trace_;
   const auto branch = [&](const auto& self, const std::string& tensor, int level) -> void {
     for (const Contribution& c : TraceTensor(trace, tensor).contributions()) {
       say(hanging(std::string(static_cast<size_t>(2 * level), ' '),
@@ -102,7 +102,7 @@ void Stepper::tree(const std::string& argument) {
       for (const Saved& s : n->saved)
         if (s.data && r.storages.insert(s.data->storage.get()).second) r.saved += s.data->storage->bytes();
     }
-  for (const NodeCard& c : recorder_->trace().backward())
+  for (const NodeCard& c : trace_->backward())
     if (c.run == run_.number())
       for (const std::string& p : prefixes(c.scope)) {
         ++rows[p].ran;
@@ -194,7 +194,7 @@ void Stepper::check(const std::string& argument) {
   std::map<std::string, i64> refused;
   double worst = 0;
   std::string where;
-  for (const NodeCard& c : recorder_->trace().backward()) {
+  for (const NodeCard& c : trace_->backward()) {
     if (c.run != run_.number()) continue;
     if (interrupted()) break;
     const NodeCheck r = check_node(c, options);

@@ -5,6 +5,7 @@
 
 #include "core/inspect/stepper.h"
 #include "core/ops/index.h"
+#include "core/ops/registry.h"
 #include "core/tensor/strided.h"
 #include "core/tensor/suggest.h"
 
@@ -82,7 +83,7 @@ bool ends_with_part(const std::string& name, const std::string& part) {
 // The full name of what may be given in part: "table" for "encoder.position.table" if no other ends so, "#131" or
 // "softmax#131" for "softmax #131".
 std::string Stepper::full_name(const std::string& given) const {
-  std::vector<std::string> names = recorder_->trace().names();
+  std::vector<std::string> names = trace_->names();
   const auto add = [&](const std::string& n) {
     if (!n.empty() && std::find(names.begin(), names.end(), n) == names.end()) names.push_back(n);
   };
@@ -110,7 +111,7 @@ std::string Stepper::full_name(const std::string& given) const {
 CardTensor Stepper::lookup(const std::string& text) const {
   const std::string name = trimmed(text);
   if (name.empty()) fail("", "the name of a tensor is expected");
-  const Trace& trace = recorder_->trace();
+  const Trace& trace = *trace_;
   // Parts of the current card.
   const auto number_after = [&](std::string_view head) -> std::optional<size_t> {
     if (!name.starts_with(head)) return std::nullopt;
@@ -195,21 +196,27 @@ Stepper::Quantity Stepper::quantity(const std::string& given) const {
     q.number = v;
     return q;
   };
-  const auto word = [&](std::string w) {
+  const auto word = [&](std::string w, std::string asked) {
     q.word = std::move(w);
+    q.asked = std::move(asked);
     return q;
   };
-  if (const auto v = parsed<double>(text)) return number(*v);
+  if (const auto v = parsed<double>(text)) {
+    if (std::isnan(*v)) fail("", "expect: nothing compares with nan; nans(T) counts them");
+    return number(*v);
+  }
   if (text == "step") return number(static_cast<double>(run_.index()));
   if (text == "total") return number(static_cast<double>(run_.total()));
-  if (text == "op") return word(current().op);
-  if (text == "scope") return word(current().scope);
-  if (text == "check") return word(!current().check ? "not run" : !current().check->possible ? "not possible" : current().check->passed ? "passed" : "failed");
+  if (text == "op") return word(current().op, text);
+  if (text == "scope") return word(current().scope, text);
+  if (text == "check") return word(!current().check ? "not run" : !current().check->possible ? "not possible" : current().check->passed ? "passed" : "failed", text);
   const size_t open = text.find('(');
   if (open != std::string::npos && text.ends_with(')')) {
     const std::string function = text.substr(0, open), name = text.substr(open + 1, text.size() - open - 2);
-    constexpr std::string_view known[] = {"norm", "min", "max", "mean", "sd", "zeros", "nans", "numel"};
-    if (std::find(std::begin(known), std::end(known), function) != std::end(known)) {
+    const std::vector<std::string> known = {"norm", "min", "max", "mean", "sd", "zeros", "nans", "numel"};
+    if (std::find(known.begin(), known.end(), function) == known.end())
+      fail("", "expect: there is no {}(T); there are {}.{}", printable(function), fmt::join(known, ", "), did_you_mean(function, known));
+    {
       const CardTensor t = lookup(name);
       if (!t.computed) fail("", "{} is not computed yet", t.name.empty() ? name : t.name);
       const TensorStats& s = t.stats;
@@ -223,7 +230,21 @@ Stepper::Quantity Stepper::quantity(const std::string& given) const {
                                           : static_cast<double>(s.count));
     }
   }
-  return word(text);
+  return word(text, "");
+}
+
+void Stepper::check_word(const std::string& asked, const std::string& word) const {
+  std::vector<std::string> known;
+  if (asked == "check") known = {"passed", "failed", "not run", "not possible"};
+  if (asked == "op")
+    for (const OpInfo* op : all_ops()) known.emplace_back(op->name);
+  for (const Node* n : run_.nodes()) {
+    if (asked == "op") known.emplace_back(n->op->name);
+    if (asked == "scope") known.push_back(scope_path(n->scope));
+  }
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  if (asked == "check") fail("", "expect: check is never {}; it is one of {}", printable(word), fmt::join(known, ", "));
+  fail("", "expect: no {} is called {}.{}", asked, printable(word), did_you_mean(word, known));
 }
 
 void Stepper::expect(const std::string& argument) {
@@ -239,7 +260,16 @@ void Stepper::expect(const std::string& argument) {
       const double x = a.number, y = b.number;
       holds = op == "==" ? x == y : op == "!=" ? x != y : op == "<=" ? x <= y : op == ">=" ? x >= y : op == "<" ? x < y : x > y;
     } else if (op == "==" || op == "!=") {
+      // Two words that ask nothing are equal or not whatever the run does: one of them is mistyped.
+      if (a.asked.empty() && b.asked.empty() && !(a.is_number && b.is_number)) {
+        const std::string& unknown = a.is_number ? right : left;
+        const std::vector<std::string> known = {"step", "total", "op", "scope", "check"};
+        fail("", "expect: {} is nothing that is known here. There are numbers, step, total, norm(T), min(T), max(T), mean(T), sd(T), zeros(T), nans(T), numel(T), and the words op, scope, check.{}",
+             printable(unknown), did_you_mean(unknown, known));
+      }
       if (a.is_number != b.is_number) fail("", "expect: {} is a number and {} is a word", a.is_number ? left : right, a.is_number ? right : left);
+      if (b.asked.empty()) check_word(a.asked, b.word);
+      if (a.asked.empty()) check_word(b.asked, a.word);
       holds = (a.word == b.word) == (op == "==");
     } else {
       fail("", "expect: {} compares numbers, and {} is none", op, a.is_number ? right : left);

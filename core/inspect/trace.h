@@ -38,7 +38,7 @@ struct TensorRecord : CardTensor {
 };
 
 struct SavedRecord {
-  std::string what;             // "input 0", "output 0", "statistics", ...
+  std::string what;             // "weight", "output", "statistics", ...
   u32 tensor = kNoTensor;
   Shape shape;
   i64 bytes = 0;

@@ -100,7 +100,7 @@ class Scores {
       } else if (const auto* pairs = std::get_if<PairTable>(&t.family)) {
         f(t.name, term, pairs->by_slot ? pairs->t : at_positions(pairs->t));
       } else if (const auto* custom = std::get_if<Custom>(&t.family)) {
-        f(t.name, term, custom_pairs(*custom, call_.query_positions, call_.key_positions, query_.size(0), query_.size(1), query_.dtype(), neutral));
+        f(t.name, term, to(custom_pairs(*custom, neutral, query_.size(0), query_.size(1), call_.query_positions, call_.key_positions), query_.dtype()));
       } else if (const auto* table = std::get_if<Table>(&t.family)) {
         const Tensor r = rows(table->index), w = shared_rows(table->w).mT();
         if (table->side != Side::key) f("q_" + t.name, term, pair_gather(matmul(term_query_, w), r, PairSide::query));
@@ -125,6 +125,7 @@ class Scores {
       tables |= t.stage == Stage::table;
       gated |= t.stage == Stage::gate;
     }
+    if (call_.offset.defined()) bias = bias.defined() ? add(std::move(bias), call_.offset) : call_.offset;
     // One factor for everything is left to the softmax.
     if (bias.defined() || gated || (tables && call_.table_scale != call_.content_scale)) {
       if (scale != 1) x = mul(std::move(x), scale);
@@ -137,10 +138,21 @@ class Scores {
       each(Stage::table, [&](const std::string&, int, Tensor a) { x = add(std::move(x), std::move(a)); });
     }
     const Tensor keep = call_.keep.defined() ? call_.keep : ones({1, 1, 1, 1}, kB8);
-    return masked_softmax(x, keep, -1, scale);
+    return call_.groups.empty() ? masked_softmax(x, keep, -1, scale) : mean_over_groups(x, keep, scale);
   }
 
  private:
+  Tensor mean_over_groups(const Tensor& x, const Tensor& keep, double scale) const {
+    Tensor total, count;
+    for (const Tensor& group : call_.groups) {
+      const Tensor pairs = logical_and(keep, group), w = masked_softmax(x, pairs, -1, scale);
+      const Tensor has_key = to(any(pairs, -1, true), x.dtype());
+      total = total.defined() ? add(std::move(total), w) : w;
+      count = count.defined() ? add(std::move(count), has_key) : has_key;
+    }
+    return div(total, clamp(count, 1, {}));
+  }
+
   // Pairs without a position on this side, as b8 that expands to [B, 1, Lq, Lk]; undefined: there are none.
   Tensor missing(const Tensor& positions, int axis) const {
     const Tensor none = lt(positions, 0);
@@ -221,7 +233,9 @@ ReferenceResult attention_reference(const ReferenceAttention& c) {
   const Scores scores(c);
   ReferenceResult out;
   out.weights = scores.weights();
-  const Tensor used = c.dropout > 0 ? dropout(out.weights, c.dropout) : out.weights;
+  const Tensor used = c.dropout_factor.defined() ? mul(out.weights, c.dropout_factor)
+                      : c.dropout > 0            ? dropout(out.weights, c.dropout)
+                                                 : out.weights;
   out.z = matmul(used, scores.value());
   each_value_term(scores, c, [&](const Value& v, const Tensor& rows) {
     out.z = add(std::move(out.z), matmul(pair_scatter(used, rows, PairSide::query, v.u.size(1)), v.u));
@@ -241,6 +255,10 @@ std::vector<ScorePart> score_parts_reference(const ReferenceAttention& c) {
       parts.push_back({name, (scale == 1 ? value : mul(value, scale)).expand(total.shape()), false, term});
       total = add(total, parts.back().value);
     });
+  if (c.offset.defined()) {
+    parts.push_back({"visits", c.offset});
+    total = add(total, c.offset);
+  }
   scores.gate(total, [&](const std::string& name, int term, const Tensor& value) {
     parts.push_back({name, value, false, term});
     total = add(total, value);

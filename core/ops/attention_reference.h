@@ -20,6 +20,12 @@ struct ReferenceAttention {
   Tensor keep = {};                            // b8, expands to [B, H, Lq, Lk]; undefined: every pair
   double content_scale = 1, table_scale = 1;   // s_c, s_a
   double dropout = 0;                          // on the weights, by the stream of the active scope
+  // Z/(1-p) itself, [B, H, Lq, Lk], where several calls share one mask; then `dropout` is not looked at.
+  Tensor dropout_factor = {};
+  // Added to the scores: [B, H, Lq, Lk] in logit units, without gradient (log of how often a pair counts).
+  Tensor offset = {};
+  // Pairs of several softmaxes, b8 as `keep` each: a row is the mean over those that leave it a key. Empty: one, of all.
+  std::vector<Tensor> groups = {};
 };
 struct ReferenceResult {
   Tensor z;        // [B, H, Lq, dv]

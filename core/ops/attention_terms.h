@@ -72,24 +72,25 @@ struct Prefix {
   Tensor table;               // [max_pos, d]
 };
 
-// Some (query, key) pairs of one row of the batch and one head. Position -1: none.
+// Some pairs of one batch row and head: their slots in the call, and their positions (-1: none).
 struct TileRef {
-  i64 batch = 0, head = 0;
-  std::span<const i32> q_slot = {}, k_slot = {};
-  std::span<const i64> q_pos = {}, k_pos = {};
+  i64 batch, head;
+  std::span<const i32> q_slot, k_slot;
+  std::span<const i64> q_pos, k_pos;
 };
-// Functions of a program, in f64 whatever the dtype: slow. They read positions and their inputs, not q and k, and may be
-// called by several threads at once. Backward through their derivative is refused.
+// Any function of positions and of its inputs: the slow path, in f64 whatever the dtype (core/ops/custom_pairs.h says
+// which derivatives hold). The functions are called by several threads at once. What they say of pairs without a
+// position is not used.
 struct Custom {
-  std::vector<Tensor> inputs = {};
-  i64 scratch = 0;            // doubles of working memory
-  bool reads_batch = true;    // false: a tile depends on positions and head alone
-  using In = std::span<const std::span<const double>>;
+  using In = std::span<const std::span<const double>>;  // the inputs, flattened
   using Out = std::span<const std::span<double>>;
-  // value, g: [keys × queries]. forward writes all of value; backward adds to grads. What they do for pairs without
-  // position does not count.
-  std::function<void(const TileRef&, In, std::span<double> scratch, std::span<double> value)> forward = {};
-  std::function<void(const TileRef&, In, std::span<double> scratch, std::span<const double> g, Out grads)> backward = {};
+  std::vector<Tensor> inputs;
+  i64 scratch = 0;      // doubles for each call, with anything in them
+  bool batched = true;  // false: rows of the batch with the same positions have the same values
+  // value, g: [keys × queries]. forward writes value, which is 0 before.
+  std::function<void(const TileRef&, In, std::span<double> scratch, std::span<double> value)> forward;
+  // Adds Σ g·∂value/∂input to grads.
+  std::function<void(const TileRef&, In, std::span<double> scratch, std::span<const double> g, Out grads)> backward;
 };
 
 struct ScoreTerm {

@@ -1,161 +1,208 @@
 #include "core/ops/custom_pairs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 
 #include "core/autograd/record.h"
 #include "core/ops/convert.h"
+#include "core/ops/create.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/join.h"
+#include "core/ops/shape.h"
 #include "core/parallel/parallel.h"
 
 namespace waymark {
 
+using namespace ops;
+
 namespace {
 
-constexpr OpInfo kCustomPairs{.name = "custom_pairs", .family = "attention", .doc = "values of (query, key) pairs by a program's own function",
-                              .schema = "custom_pairs(Tensor[] inputs) -> Tensor", .formula = "y_ij = f(p_i, p_j, h; inputs)",
-                              .rule = "inputs: the program's own derivative, summed over the pairs"};
-constexpr OpInfo kCustomPairsBackward{
-    .name = "custom_pairs_backward", .family = "attention", .doc = "sums of a program's own derivative over (query, key) pairs",
-    .schema = "custom_pairs_backward(Tensor grad, Tensor[] inputs) -> Tensor", .formula = "dinput = Σ g_ij·∂f/∂input",
-    .rule = not_differentiable("a program's own function of pairs has a first derivative only")};
+constexpr i64 kTileQueries = 64;
 
-// What forward and backward share: positions, sizes, the inputs in f64.
-struct CustomCall {
-  Custom term;
-  Tensor query_positions, key_positions;
-  i64 batch = 1, heads = 1;
-  double neutral = 0;
-
-  i64 queries() const { return query_positions.size(-1); }
-  i64 keys() const { return key_positions.size(-1); }
-  i64 pairs() const { return queries() * keys(); }
-  std::span<const i64> row(const Tensor& positions, i64 b) const {
-    const i64 length = positions.size(-1);
-    return {positions.data<i64>() + (positions.dim() == 2 && positions.size(0) > 1 ? b * length : 0), static_cast<size_t>(length)};
+// A call as plain data; the inputs come as one vector, behind each other.
+class CustomCall {
+ public:
+  CustomCall(const Custom& c, double neutral, i64 batch, i64 heads, const Tensor& query_positions, const Tensor& key_positions)
+      : functions_(c), neutral_(neutral), heads_(heads), q_(query_positions), k_(key_positions) {
+    batch_ = c.batched || q_.rows > 1 || k_.rows > 1 ? batch : 1;
+    for (const Tensor& t : c.inputs) sizes_.push_back(t.numel());
+    functions_.inputs.clear();  // the graph holds them
   }
-};
 
-std::vector<Tensor> in_f64(const std::vector<Tensor>& inputs) {
-  std::vector<Tensor> out;
-  const NoGrad off;
-  for (const Tensor& t : inputs) out.push_back(ops::contiguous_value(to(t.detach(), kF64)));
-  return out;
-}
-std::vector<std::span<const double>> spans_of(const std::vector<Tensor>& inputs) {
-  std::vector<std::span<const double>> out;
-  for (const Tensor& t : inputs) out.emplace_back(t.data<double>(), static_cast<size_t>(t.numel()));
-  return out;
-}
+  Shape shape() const { return {batch_, heads_, q_.length, k_.length}; }
+  i64 count() const { return std::accumulate(sizes_.begin(), sizes_.end(), i64{0}); }
 
-// f(tile, number of the tile, working memory) for every row of the batch and head, on several threads.
-template <class F> void each_tile(const CustomCall& c, F f) {
-  std::vector<i32> slots(static_cast<size_t>(std::max(c.queries(), c.keys())));
-  std::iota(slots.begin(), slots.end(), 0);
-  parallel_for(c.batch * c.heads, std::max<i64>(1, kGrain / 16 / std::max<i64>(1, c.pairs())), [&](i64 begin, i64 end) {
-    std::vector<double> scratch(static_cast<size_t>(c.term.scratch));
-    for (i64 tile = begin; tile < end; ++tile) {
-      const i64 b = tile / c.heads;
-      f(TileRef{b, tile % c.heads, {slots.data(), static_cast<size_t>(c.queries())}, {slots.data(), static_cast<size_t>(c.keys())},
-                c.row(c.query_positions, b), c.row(c.key_positions, b)},
-        tile, std::span<double>(scratch));
-    }
-  });
-}
-
-Tensor custom_value(const CustomCall& c, const std::vector<Tensor>& inputs) {
-  const i64 lq = c.queries(), lk = c.keys();
-  const Tensor out = make_empty({c.batch, c.heads, lq, lk}, kF64);
-  if (out.numel() == 0) return out;
-  const auto in = spans_of(inputs);
-  each_tile(c, [&](const TileRef& tile, i64 number, std::span<double> scratch) {
-    std::vector<double> value(static_cast<size_t>(c.pairs()));
-    c.term.forward(tile, in, scratch, value);
-    double* to = out.data<double>() + number * c.pairs();
-    for (i64 i = 0; i < lq; ++i)
-      for (i64 j = 0; j < lk; ++j)
-        *to++ = tile.q_pos[static_cast<size_t>(i)] < 0 || tile.k_pos[static_cast<size_t>(j)] < 0 ? c.neutral : value[static_cast<size_t>(j * lq + i)];
-  });
-  return out;
-}
-
-// One gradient per input. Each tile sums into arrays of its own, which are added in their order: the same bits for any
-// number of threads.
-std::vector<Tensor> custom_gradients(const CustomCall& c, const std::vector<Tensor>& inputs, const Tensor& gradient) {
-  const i64 lq = c.queries(), lk = c.keys(), tiles = c.batch * c.heads;
-  const Tensor g = ops::contiguous_value(gradient);
-  const auto in = spans_of(inputs);
-  i64 total = 0;
-  for (const Tensor& t : inputs) total += t.numel();
-  std::vector<std::vector<double>> parts(static_cast<size_t>(tiles));
-  if (c.pairs() > 0)
-    each_tile(c, [&](const TileRef& tile, i64 number, std::span<double> scratch) {
-      std::vector<double> upstream(static_cast<size_t>(c.pairs()));
-      const double* from = g.data<double>() + number * c.pairs();
-      for (i64 i = 0; i < lq; ++i)
-        for (i64 j = 0; j < lk; ++j, ++from)
-          upstream[static_cast<size_t>(j * lq + i)] = tile.q_pos[static_cast<size_t>(i)] < 0 || tile.k_pos[static_cast<size_t>(j)] < 0 ? 0 : *from;
-      std::vector<double>& own = parts[static_cast<size_t>(number)];
-      own.resize(static_cast<size_t>(total));
-      std::vector<std::span<double>> out;
-      size_t at = 0;
-      for (const Tensor& t : inputs) {
-        out.emplace_back(own.data() + at, static_cast<size_t>(t.numel()));
-        at += static_cast<size_t>(t.numel());
-      }
-      c.term.backward(tile, in, scratch, upstream, out);
+  Tensor values(const Tensor& inputs) const {
+    const Tensor y = make_empty(shape(), kF64);
+    const auto in = parts<const double>(inputs.data<double>());
+    each_tile([&](i64 task, const TileRef& tile, std::span<double> scratch, std::vector<double>& cells) {
+      functions_.forward(tile, in, scratch, cells);
+      double* to = y.data<double>() + (task * q_.length + tile.q_slot[0]) * k_.length;
+      const size_t queries = tile.q_pos.size(), keys = tile.k_pos.size();
+      for (size_t i = 0; i < queries; ++i)
+        for (size_t j = 0; j < keys; ++j)
+          *to++ = tile.q_pos[i] < 0 || tile.k_pos[j] < 0 ? neutral_ : cells[j * queries + i];
     });
-  std::vector<Tensor> sums;
-  size_t at = 0;
-  for (const Tensor& t : inputs) {
-    const Tensor sum = make_empty(t.shape(), kF64);
-    for (i64 i = 0; i < t.numel(); ++i, ++at) {
-      double s = 0;
-      for (const auto& part : parts)
-        if (!part.empty()) s += part[at];
-      sum.data<double>()[i] = s;
-    }
-    sums.push_back(sum);
+    return y;
   }
-  return sums;
+
+  // Σ g_ij ∂v_ij/∂inputs.
+  Tensor gradient(const Tensor& g, const Tensor& inputs) const {
+    const Tensor by_task = zeros({batch_ * heads_, count()}, kF64), sum = zeros({count()}, kF64);
+    const auto in = parts<const double>(inputs.data<double>());
+    each_tile([&](i64 task, const TileRef& tile, std::span<double> scratch, std::vector<double>& cells) {
+      const double* from = g.data<double>() + (task * q_.length + tile.q_slot[0]) * k_.length;
+      const size_t queries = tile.q_pos.size(), keys = tile.k_pos.size();
+      for (size_t i = 0; i < queries; ++i)
+        for (size_t j = 0; j < keys; ++j, ++from)
+          cells[j * queries + i] = tile.q_pos[i] < 0 || tile.k_pos[j] < 0 ? 0 : *from;
+      functions_.backward(tile, in, scratch, cells, parts<double>(by_task.data<double>() + task * count()));
+    });
+    for (i64 task = 0; task < batch_ * heads_; ++task)
+      for (i64 n = 0; n < count(); ++n) sum.data<double>()[n] += by_task.data<double>()[task * count() + n];
+    return sum;
+  }
+
+  // Σ_n u_n ∂v_ij/∂inputs_n for every pair, each a tile of its own.
+  Tensor along(const Tensor& u, const Tensor& inputs) const {
+    const Tensor y = zeros(shape(), kF64);
+    const auto in = parts<const double>(inputs.data<double>());
+    const double one = 1;
+    each_tile([&](i64 task, const TileRef& tile, std::span<double> scratch, std::vector<double>&) {
+      std::vector<double> gradient(static_cast<size_t>(count()));
+      double* to = y.data<double>() + (task * q_.length + tile.q_slot[0]) * k_.length;
+      for (size_t i = 0; i < tile.q_pos.size(); ++i)
+        for (size_t j = 0; j < tile.k_pos.size(); ++j, ++to) {
+          if (tile.q_pos[i] < 0 || tile.k_pos[j] < 0) continue;
+          std::fill(gradient.begin(), gradient.end(), 0);
+          const TileRef pair{tile.batch, tile.head, tile.q_slot.subspan(i, 1), tile.k_slot.subspan(j, 1),
+                             tile.q_pos.subspan(i, 1), tile.k_pos.subspan(j, 1)};
+          functions_.backward(pair, in, scratch, {&one, 1}, parts<double>(gradient.data()));
+          *to = std::inner_product(gradient.begin(), gradient.end(), u.data<double>(), 0.0);
+        }
+    });
+    return y;
+  }
+
+  // Derivative of gradient(g, inputs) along u.
+  Tensor gradient_along(const Tensor& u, const Tensor& g, const Tensor& inputs) const {
+    const Tensor y = zeros({count()}, kF64);
+    const auto largest = [](const Tensor& t) {
+      double m = 0;
+      for (i64 n = 0; n < t.numel(); ++n) m = std::max(m, std::abs(t.data<double>()[n]));
+      return m;
+    };
+    const double length = largest(u);
+    if (length == 0) return y;
+    const double h = 2e-4 * std::max(1.0, largest(inputs)) / length;
+    for (const auto& [step, weight] : {std::pair(-2.0, 1.0), {-1.0, -8.0}, {1.0, 8.0}, {2.0, -1.0}}) {
+      const Tensor at = make_empty(inputs.shape(), kF64);
+      for (i64 n = 0; n < count(); ++n) at.data<double>()[n] = inputs.data<double>()[n] + step * h * u.data<double>()[n];
+      const Tensor there = gradient(g, at);
+      for (i64 n = 0; n < count(); ++n) y.data<double>()[n] += weight * there.data<double>()[n] / (12 * h);
+    }
+    return y;
+  }
+
+ private:
+  struct Side {
+    explicit Side(const Tensor& positions)
+        : rows(positions.dim() == 2 ? positions.size(0) : 1), length(positions.size(-1)),
+          values(contiguous_value(positions).to_vector<i64>()), slots(static_cast<size_t>(length)) {
+      std::iota(slots.begin(), slots.end(), 0);
+    }
+    std::span<const i64> row(i64 b) const {
+      return std::span(values).subspan(static_cast<size_t>((rows == 1 ? 0 : b) * length), static_cast<size_t>(length));
+    }
+    i64 rows, length;
+    std::vector<i64> values;
+    std::vector<i32> slots;
+  };
+
+  // The vector of all inputs, one part for each.
+  template <class T> std::vector<std::span<T>> parts(T* data) const {
+    std::vector<std::span<T>> list;
+    for (const i64 n : sizes_) {
+      list.emplace_back(data, static_cast<size_t>(n));
+      data += n;
+    }
+    return list;
+  }
+
+  // f(task, tile, scratch, cells): all keys and some queries of one batch row and head; cells [keys × queries] are zeros.
+  template <class F> void each_tile(F f) const {
+    if (q_.length == 0 || k_.length == 0) return;
+    parallel_for(batch_ * heads_, 1, [&](i64 begin, i64 end) {
+      std::vector<double> scratch(static_cast<size_t>(functions_.scratch)), cells;
+      for (i64 task = begin; task < end; ++task)
+        for (i64 first = 0; first < q_.length; first += kTileQueries) {
+          const i64 b = task / heads_;
+          const size_t from = static_cast<size_t>(first), queries = static_cast<size_t>(std::min(kTileQueries, q_.length - first));
+          cells.assign(queries * static_cast<size_t>(k_.length), 0);
+          f(task, TileRef{b, task % heads_, std::span(q_.slots).subspan(from, queries), k_.slots, q_.row(b).subspan(from, queries), k_.row(b)},
+            std::span(scratch), cells);
+        }
+    });
+  }
+
+  Custom functions_;
+  double neutral_;
+  i64 batch_ = 1, heads_;
+  Side q_, k_;
+  std::vector<i64> sizes_;
+};
+using SharedCall = std::shared_ptr<const CustomCall>;
+
+constexpr OpInfo kCustomPairsSecond{
+    .name = "custom_pairs_second", .family = "custom_pairs", .doc = "second derivatives of custom_pairs",
+    .schema = "custom_pairs_second(Tensor grad, Tensor input) -> Tensor", .formula = "∂v·u, or ∂²(g·v)·u",
+    .rule = "none: an error"};
+
+// A derivative of its own would be missing without a word wherever it is one of several paths: it is an error.
+Tensor second_derivative(Tensor value, Inputs inputs) {
+  return record(kCustomPairsSecond, std::move(value), std::move(inputs), [](Saver&) {
+    return [](Tensor, const Need&) -> Grads {
+      fail("custom_pairs", "custom score terms have first and second derivatives, but no third ones");
+    };
+  });
+}
+
+constexpr OpInfo kCustomPairsBackward{
+    .name = "custom_pairs_backward", .family = "custom_pairs", .doc = "gradient of custom_pairs",
+    .schema = "custom_pairs_backward(Tensor grad, Tensor input) -> Tensor", .formula = "y = Σ g_ij·∂v_ij/∂x",
+    .rule = "dg_ij = u·∂v_ij/∂x;  dx = the change of y along u, by a central difference",
+    .saves = {{"grad", For{1}}, {"input", For{0, 1}}}};
+
+constexpr OpInfo kCustomPairs{
+    .name = "custom_pairs", .family = "custom_pairs", .doc = "values of (query, key) pairs from functions of the program",
+    .schema = "custom_pairs(Tensor input) -> Tensor", .formula = "v_ij = f(p_i, p_j, head; x)",
+    .rule = "dx = Σ g_ij·∂v_ij/∂x, by the program's function", .saves = {{"input", For{0}}}};
+
+Tensor custom_pairs_backward(const SharedCall& call, const Tensor& g_, const Tensor& x_) {
+  const Tensor g = contiguous_value(g_), x = contiguous_value(x_);
+  return record(kCustomPairsBackward, call->gradient(g, x), {g_, x_}, [&](Saver& s) {
+    return [call, g = s.input(0), x = s.input(1)](Tensor u_, const Need& need) -> Grads {
+      const Tensor u = contiguous_value(u_), gv = contiguous_value(*g), xv = contiguous_value(*x);
+      Tensor dg, dx;
+      if (need[0]) dg = second_derivative(call->along(u, xv), {u_, *x});
+      if (need[1]) dx = second_derivative(call->gradient_along(u, gv, xv), {u_, *g, *x});
+      return {dg, dx};
+    };
+  });
 }
 
 }  // namespace
 
-Tensor custom_pairs(const Custom& term, const Tensor& query_positions, const Tensor& key_positions, i64 batch, i64 heads, DType dtype,
-                    double neutral) {
-  const auto rows = [](const Tensor& t) { return t.dim() == 2 ? t.size(0) : 1; };
-  Custom functions = term;
-  functions.inputs.clear();  // the node holds them
-  const auto call = std::make_shared<const CustomCall>(CustomCall{
-      std::move(functions), ops::contiguous_value(query_positions), ops::contiguous_value(key_positions),
-      term.reads_batch ? batch : std::max(rows(query_positions), rows(key_positions)), heads, neutral});
-  const std::vector<Tensor> inputs = in_f64(term.inputs);
-  Tensor value;
-  {
-    const NoGrad off;
-    value = to(custom_value(*call, inputs), dtype);
-  }
-  const Loc at = Loc::here();
-  return record(kCustomPairs, value, Inputs(std::span<const Tensor>(term.inputs), at), [&](Saver& s) {
-    std::vector<SavedTensor> saved;
-    for (size_t i = 0; i < term.inputs.size(); ++i) saved.push_back(s.input(i));
-    return [saved, call, at](Tensor g, const Need& need) -> Grads {
-      std::vector<Tensor> now, sums;
-      for (const SavedTensor& t : saved) now.push_back(*t);
-      {
-        const NoGrad off;
-        sums = custom_gradients(*call, in_f64(now), to(g.detach(), kF64));
-        for (size_t i = 0; i < sums.size(); ++i) sums[i] = to(sums[i], now[i].dtype());
-      }
-      std::vector<Tensor> read = now;
-      read.push_back(g);
-      Grads out;
-      for (size_t i = 0; i < sums.size(); ++i)
-        out.push_back(need[i] ? record_nondiff(kCustomPairsBackward, sums[i], Inputs(std::span<const Tensor>(read), at)) : Tensor());
-      return out;
-    };
+Tensor custom_pairs(const Custom& c, double neutral, i64 batch, i64 heads, const Tensor& query_positions,
+                    const Tensor& key_positions) {
+  std::vector<Tensor> flat;
+  for (const Tensor& t : c.inputs) flat.push_back(to(t, kF64).reshape({-1}));
+  const Tensor all = flat.empty() ? zeros({0}, kF64) : cat(flat, 0), x = contiguous_value(all);
+  const SharedCall call = std::make_shared<CustomCall>(c, neutral, batch, heads, query_positions, key_positions);
+  return record(kCustomPairs, call->values(x), {all}, [&](Saver& s) {
+    return [call, x = s.input(0)](Tensor g, const Need&) -> Grads { return {custom_pairs_backward(call, g, *x)}; };
   });
 }
 

@@ -73,10 +73,10 @@ WAYMARK_ARG(kArgmin, argmin, "first index of the smallest element; NaN is the sm
 
 namespace {
 
-enum class Side { largest, smallest };
+enum class Extreme { largest, smallest };
 
 // Values and (if wanted) indices on the reduced axis. b8 goes through i64.
-ValuesIndices extreme_value(const ReducePlan& p, Side side, bool indices) {
+ValuesIndices extreme_value(const ReducePlan& p, Extreme side, bool indices) {
   const DType dtype = p.source.dtype();
   const Tensor x = dtype == kB8 ? cast_value(p.source, kI64) : p.source;
   Tensor y = make_empty(p.out, x.dtype()), at = indices ? make_empty(p.out, kI64) : Tensor();
@@ -85,7 +85,7 @@ ValuesIndices extreme_value(const ReducePlan& p, Side side, bool indices) {
     visit_dtype(x.dtype(), [&](auto zero) {
       using T = decltype(zero);
       if constexpr (!std::is_same_v<T, bool>) {
-        if (side == Side::largest)
+        if (side == Extreme::largest)
           kernels::max_axis<T>(x.data<T>(), p.outer, p.n, p.inner, y.data<T>(), to);
         else
           kernels::min_axis<T>(x.data<T>(), p.outer, p.n, p.inner, y.data<T>(), to);
@@ -102,7 +102,7 @@ auto shared_rule(const ReducePlan& p) {
   };
 }
 
-Tensor shared(const OpInfo& op, const Arg& x, const Dims& dim, bool keepdim, Side side) {
+Tensor shared(const OpInfo& op, const Arg& x, const Dims& dim, bool keepdim, Extreme side) {
   const ReducePlan p = plan_nonempty(op.name, x, dim, keepdim);
   return record(op, extreme_value(p, side, false).values, {x}, shared_rule(p), [&](Attrs& at) {
     if (dim.all()) return;
@@ -111,7 +111,7 @@ Tensor shared(const OpInfo& op, const Arg& x, const Dims& dim, bool keepdim, Sid
   });
 }
 
-ValuesIndices along(const OpInfo& op, const Arg& x, i64 dim, bool keepdim, Side side) {
+ValuesIndices along(const OpInfo& op, const Arg& x, i64 dim, bool keepdim, Extreme side) {
   const ReducePlan p = plan_nonempty(op.name, x, Dims(dim), keepdim);
   const int d = wrap_dim(op.name, dim, x->dim());
   ValuesIndices r = extreme_value(p, side, true);
@@ -130,7 +130,7 @@ ValuesIndices along(const OpInfo& op, const Arg& x, i64 dim, bool keepdim, Side 
   return r;
 }
 
-Tensor position(const OpInfo& op, const Arg& x, std::optional<i64> dim, bool keepdim, Side side) {
+Tensor position(const OpInfo& op, const Arg& x, std::optional<i64> dim, bool keepdim, Extreme side) {
   check_defined(op.name, x);
   if (x->dtype() == kB8) fail_at(x.loc(), op.name, "b8 is not supported; convert with to(...)");
   const ReducePlan p = plan_nonempty(op.name, x, dim ? Dims(*dim) : Dims(), keepdim);
@@ -142,19 +142,19 @@ Tensor position(const OpInfo& op, const Arg& x, std::optional<i64> dim, bool kee
 
 }  // namespace
 
-Tensor amax(Arg x, Dims dim, bool keepdim) { return shared(kAmax, x, dim, keepdim, Side::largest); }
-Tensor amin(Arg x, Dims dim, bool keepdim) { return shared(kAmin, x, dim, keepdim, Side::smallest); }
-Tensor max(Arg x) { return shared(kMax, x, {}, false, Side::largest); }
-Tensor min(Arg x) { return shared(kMin, x, {}, false, Side::smallest); }
-ValuesIndices max(Arg x, i64 dim, bool keepdim) { return along(kMax, x, dim, keepdim, Side::largest); }
-ValuesIndices min(Arg x, i64 dim, bool keepdim) { return along(kMin, x, dim, keepdim, Side::smallest); }
+Tensor amax(Arg x, Dims dim, bool keepdim) { return shared(kAmax, x, dim, keepdim, Extreme::largest); }
+Tensor amin(Arg x, Dims dim, bool keepdim) { return shared(kAmin, x, dim, keepdim, Extreme::smallest); }
+Tensor max(Arg x) { return shared(kMax, x, {}, false, Extreme::largest); }
+Tensor min(Arg x) { return shared(kMin, x, {}, false, Extreme::smallest); }
+ValuesIndices max(Arg x, i64 dim, bool keepdim) { return along(kMax, x, dim, keepdim, Extreme::largest); }
+ValuesIndices min(Arg x, i64 dim, bool keepdim) { return along(kMin, x, dim, keepdim, Extreme::smallest); }
 Tensor max(Arg x, Arg other) { return maximum(x, other); }
 Tensor min(Arg x, Arg other) { return minimum(x, other); }
 
 MinMax aminmax(Arg x, std::optional<i64> dim, bool keepdim) {
   const ReducePlan p = plan_nonempty("aminmax", x, dim ? Dims(*dim) : Dims(), keepdim);
-  const Tensor outputs[] = {extreme_value(p, Side::smallest, false).values,
-                            extreme_value(p, Side::largest, false).values};
+  const Tensor outputs[] = {extreme_value(p, Extreme::smallest, false).values,
+                            extreme_value(p, Extreme::largest, false).values};
   record_many(
       kAminmax, outputs, {x},
       [&](Saver& s) {
@@ -176,9 +176,9 @@ MinMax aminmax(Arg x, std::optional<i64> dim, bool keepdim) {
   return {outputs[0], outputs[1]};
 }
 
-Tensor argmax(Arg x, std::optional<i64> dim, bool keepdim) { return position(kArgmax, x, dim, keepdim, Side::largest); }
+Tensor argmax(Arg x, std::optional<i64> dim, bool keepdim) { return position(kArgmax, x, dim, keepdim, Extreme::largest); }
 Tensor argmin(Arg x, std::optional<i64> dim, bool keepdim) {
-  return position(kArgmin, x, dim, keepdim, Side::smallest);
+  return position(kArgmin, x, dim, keepdim, Extreme::smallest);
 }
 
 }  // namespace waymark

@@ -2,8 +2,11 @@
 
 #include <fmt/ranges.h>
 
+#include "core/ops/arithmetic.h"
+#include "core/ops/shape.h"
 #include "nn/attention/judge.h"
 #include "nn/attention/registry.h"
+#include "nn/module/auxiliary.h"
 #include "nn/spec/catalog.h"
 
 namespace waymark::nn {
@@ -51,14 +54,16 @@ void Attention::check(const AttentionInput& in) const {
 
   const bool needs_causal = causal(in);
   const AttentionFacts facts = facts_of_attention(options(), needs_causal, setup_.cross);
-  if (needs_causal && !facts.causal_exact) fail("attention", "{} cannot be causal", options().short_form());
+  if (needs_causal && !facts.causal_exact) fail("attention", "{}", causal_refusal(options()));
   if (in.state.defined() && !facts.takes_state) fail("attention", "a state was given, but {} has none", options().short_form());
-  if (in.global.defined() && !facts.takes_global)
-    fail("attention", "global tokens were given, but {} does not read them", options().short_form());
   for (const Options& o : setup_.encodings)
     if (facts_of(o, needs_causal, setup_.cross).reads_segments && !in.segments.defined())
       fail("attention", "segments are missing: {} reads them", o.short_form());
-  std::string reader = needs_causal ? "a causal call" : "";
+  if (!in.mask.is_all())
+    if (const std::string refusal = mask_refusal(options(), in.mask, facts); !refusal.empty()) fail("attention", "{}", refusal);
+  std::string reader = needs_causal            ? "a causal call"
+                       : facts.reads_positions ? options().short_form()
+                                               : in.mask.position_reader();
   for (const Options& o : setup_.encodings)
     if (reader.empty() && encoding_info(o.name()).facts(o, needs_causal, setup_.cross).reads_positions) reader = o.name();
   if (!reader.empty() && !in.positions.defined()) fail("attention", "positions are missing: {} reads them", reader);
@@ -66,15 +71,43 @@ void Attention::check(const AttentionInput& in) const {
     fail("attention", "context_positions are missing: {} reads them", reader);
 }
 
+Tensor Attention::query_keep(const AttentionInput& in) {
+  return in.query_keep.defined() ? in.query_keep : in.context.defined() ? Tensor() : in.key_keep;
+}
+
+MaskCall Attention::mask_call(const AttentionInput& in, i64 batch, i64 queries, i64 keys) const {
+  return {.batch = batch, .heads = setup_.sizes.num_heads, .queries = queries, .keys = keys,
+          .query_positions = in.positions, .key_positions = key_positions(in), .query_keep = query_keep(in),
+          .key_keep = in.key_keep, .causal = causal(in), .cross = in.context.defined(), .shift = in.shift, .arrays = in.arrays};
+}
+
+Tensor Attention::allowed_pairs(const AttentionInput& in, i64 batch, i64 queries, i64 keys) const {
+  const MaskCall call = mask_call(in, batch, queries, keys);
+  Tensor pairs = in.mask.pairs(call);
+  const auto restrict_to = [&](const Tensor& more) { pairs = pairs.defined() ? logical_and(pairs, more) : more; };
+  if (call.causal) {
+    if (!in.mask.separates_documents()) check_distinct(call.key_positions, in.key_keep);
+    restrict_to(causal_pairs(call.query_positions, call.key_positions));
+  }
+  if (in.key_keep.defined()) restrict_to(in.key_keep.view({batch, 1, 1, keys}));
+  if (call.query_keep.defined()) restrict_to(call.query_keep.view({batch, 1, queries, 1}));
+  return pairs;
+}
+
 AttentionOutput Attention::forward(const AttentionInput& in) const {
   check(in);
-  return attend(in);
+  AttentionOutput out = attend(in);
+  for (const auto& [name, loss] : out.auxiliary_losses) publish_auxiliary_loss(path_of(name), loss);
+  return out;
 }
 
 Tensor Attention::implied_weights(const AttentionInput& in) const {
-  const std::vector<ImpliedTerm> terms = implied_terms(in);
-  if (terms.empty()) fail("attention", "{} has no implied weights; use implied_terms()", options().short_form());
-  return terms[0].weights;
+  const NoGrad off;
+  const ModuleScope scope(*this);
+  check(in);
+  const Tensor weights = weights_of(in);
+  if (!weights.defined()) fail("attention", "{} has no implied weights; use implied_terms()", options().short_form());
+  return weights;
 }
 
 std::vector<ImpliedTerm> Attention::implied_terms(const AttentionInput& in) const {
@@ -89,6 +122,13 @@ std::vector<ScorePart> Attention::score_parts(const AttentionInput& in) const {
   const ModuleScope scope(*this);
   check(in);
   return parts_of(in);
+}
+
+Tensor Attention::allowed_pairs(const AttentionInput& in) const {
+  const NoGrad off;
+  check(in);
+  const i64 length = in.x.size(1);
+  return allowed_pairs(in, in.x.size(0), length, in.context.defined() ? in.context.size(1) : length);
 }
 
 AttentionSetup resolve_attention(const AttentionConfig& c) {
@@ -125,11 +165,18 @@ AttentionSetup resolve_attention(const AttentionConfig& c) {
   return s;
 }
 
+void check_setup(const AttentionSetup& setup, std::vector<std::string>& problems) {
+  const AttentionInfo& info = attention_info(setup.attention.name());
+  std::vector<std::string> own;
+  if (info.check) info.check(setup, own);
+  for (const std::string& text : own) problems.push_back(fmt::format("{}: {}", info.name(), text));
+}
+
 std::unique_ptr<Attention> make_attention(ModuleBase* parent, std::string_view name, AttentionSetup setup) {
   const AttentionInfo& info = attention_info(setup.attention.name());
   std::vector<std::string> problems;
-  if (info.check) info.check(setup, problems);
-  if (!problems.empty()) fail("attention", "{}: {}", info.name(), fmt::join(problems, "; "));
+  check_setup(setup, problems);
+  if (!problems.empty()) fail("attention", "{}", fmt::join(problems, "\n  "));
   return info.make(parent, name, std::move(setup));
 }
 

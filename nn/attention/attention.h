@@ -50,6 +50,11 @@ struct AttentionSetup {
   std::vector<std::string> warnings = {}; // of the judge
 };
 
+// Which queries weights and scores are asked for: to look at a long call in pieces.
+struct QueryRows {
+  i64 first = 0, count = 0;  // 0: all
+};
+
 // One call. B rows, L queries, M keys (M = L in self-attention).
 struct AttentionInput {
   Tensor x = {};                     // [B, L, E]
@@ -58,18 +63,24 @@ struct AttentionInput {
   Tensor key_keep = {};              // b8 [B, M]: kept keys; undefined: all
   Tensor query_keep = {};            // b8 [B, L]; undefined: key_keep in self-attention, else all
   Mask mask = {};
+  MaskArrays arrays = {};            // what `input` in the mask stands for; `global` serves longformer(global=input), too
   bool causal = false;               // or AttentionConfig::causal
   Tensor segments = {};              // i64 [B, L]: segment of each token, for encodings that read it; self-attention only
   Tensor state = {};                 // [B, m, E]: rows that travel with the tokens (luna, hst)
-  Tensor global = {};                // b8 [B, L]: global tokens (longformer)
   i64 shift = 0;                     // of block borders
   bool want_weights = false;
   std::shared_ptr<const PreparedTerms> prepared = {};  // of the stack, for these positions; null: every layer prepares its own
+  // Read by implied_weights, implied_terms and score_parts alone: their L is that of these rows. An attention that cannot
+  // do without the others, or whose mask is no function of positions, gives all rows.
+  QueryRows rows = {};
 };
 struct AttentionOutput {
   Tensor y;        // [B, L, E], or [B, L, H·d] without out_proj
   Tensor weights;  // [B, H, L, M] before dropout, if wanted
   Tensor state;    // if there is one
+  // What training adds to its loss, by name (routing: "commitment"); empty in evaluation. A model's are collected by
+  // AuxiliaryLosses (nn/module/auxiliary.h).
+  std::vector<std::pair<std::string, Tensor>> auxiliary_losses = {};
 };
 
 class WAYMARK_API Attention : public Module<Attention> {
@@ -87,6 +98,9 @@ class WAYMARK_API Attention : public Module<Attention> {
   Tensor implied_weights(const AttentionInput& in) const;
   std::vector<ImpliedTerm> implied_terms(const AttentionInput& in) const;
   std::vector<ScorePart> score_parts(const AttentionInput& in) const;
+  // The pairs that mask, causality and padding of this call allow, whatever the pattern of the attention: b8, four axes
+  // that expand to [B, H, L, M]; undefined: all.
+  Tensor allowed_pairs(const AttentionInput& in) const;
 
   const AttentionSetup& setup() const { return setup_; }
   // Spec of the attention and of its encodings.
@@ -96,10 +110,18 @@ class WAYMARK_API Attention : public Module<Attention> {
  protected:
   // x and its positions are checked before.
   virtual AttentionOutput attend(const AttentionInput& in) const = 0;
+  // Of one weight per head and pair; undefined: there are none.
+  virtual Tensor weights_of(const AttentionInput& in) const = 0;
   virtual std::vector<ImpliedTerm> terms_of(const AttentionInput& in) const = 0;
   virtual std::vector<ScorePart> parts_of(const AttentionInput& in) const = 0;
   // Error if the call does not fit this attention.
   void check(const AttentionInput& in) const;
+  // The pairs that mask, causality and padding allow, for L queries and M keys: b8, four axes that expand to [B, H, L, M];
+  // undefined: all. Error for repeated positions in a causal call whose mask does not keep documents apart.
+  Tensor allowed_pairs(const AttentionInput& in, i64 batch, i64 queries, i64 keys) const;
+  MaskCall mask_call(const AttentionInput& in, i64 batch, i64 queries, i64 keys) const;
+  static const Positions& key_positions(const AttentionInput& in) { return in.context.defined() ? in.context_positions : in.positions; }
+  static Tensor query_keep(const AttentionInput& in);
   bool causal(const AttentionInput& in) const { return setup_.causal || in.causal || in.mask.implies_causal(); }
 
  private:
@@ -113,6 +135,9 @@ struct AttentionInfo {
   std::vector<std::string> formulas = {};
   // Appends what does not fit, without the name of the attention. May be empty.
   std::function<void(const AttentionSetup&, std::vector<std::string>& problems)> check = {};
+  // The pairs that meet in a call, before mask, causality and padding; random choices by this stream. May be empty: all,
+  // or, with AttentionFacts::content_pattern, what the tokens decide.
+  std::function<Mask(const Options&, const MaskCall&, std::string_view stream)> pattern = {};
   std::function<std::unique_ptr<Attention>(ModuleBase* parent, std::string_view name, AttentionSetup setup)> make;
 
   const std::string& name() const { return options.name; }
@@ -120,6 +145,8 @@ struct AttentionInfo {
 
 // All problems of a config at once: specs, sizes, the judge's refusals.
 WAYMARK_API AttentionSetup resolve_attention(const AttentionConfig& config);
+// Appends what does not fit the attention: rules that need sizes beside its options.
+WAYMARK_API void check_setup(const AttentionSetup& setup, std::vector<std::string>& problems);
 WAYMARK_API std::unique_ptr<Attention> make_attention(ModuleBase* parent, std::string_view name, AttentionSetup setup);
 
 // An attention as a member: the module is the one that the spec names, under the name given here.

@@ -30,8 +30,21 @@ constexpr Capability kOrder[] = {Capability::query_key, Capability::pair, Capabi
 
 constexpr const char* kCommonAxis = "distances between two sequences mean something only on a common time axis";
 
-// Pairs that the facts alone do not decide (attentions 6.2). True if the verdict is final.
+std::string because(const std::string& why) { return why.empty() ? "" : ": " + why; }
+
+// Pairs that the facts alone do not decide. True if the verdict is final.
 bool refine(const Options& encoding, const Options& attention, bool cross, Verdict& v) {
+  const auto refused = [&](const char* why) {
+    v.ruling = Ruling::refuse;
+    v.reasons = {why};
+    return true;
+  };
+  if (attention.name() == "reformer") {
+    if (encoding.name() == "xpos" || encoding.name().rfind("spe-", 0) == 0)
+      return refused("one shared vector is hashed; a map that differs between query and key breaks \"same bucket = high score\"");
+    if (encoding.name() == "deberta" && encoding.has("share_projections") && encoding.boolean("share_projections"))
+      return refused("share_projections=true needs k_proj, which it does not have");
+  }
   if (encoding.name() == "rope" && encoding.word("apply") == "features" && attention.name() != "linear" &&
       attention.name() != "performer") {
     v.ruling = Ruling::refuse;
@@ -113,9 +126,9 @@ Verdict judge(const Options& encoding, const Options& attention, bool causal, bo
   };
   if (!refine(encoding, attention, cross, v)) {
     if (causal && !a.causal_exact) {
-      refuse("it cannot be causal");
+      refuse("it cannot be causal" + because(a.why_not_causal));
     } else if (cross && !a.cross) {
-      refuse("it has no cross-attention");
+      refuse("it has no cross-attention" + because(a.why_not_cross));
     } else {
       for (const Capability c : kOrder)
         if (v.ruling != Ruling::refuse && e.needs.has(c) && !a.gives.has(c)) refuse(missing_text(c));
@@ -136,22 +149,65 @@ Verdict judge(const Options& encoding, const Options& attention, bool causal, bo
   return v;
 }
 
+namespace {
+
+// "dense, local": attentions whose facts, with default options, are such.
+template <class F> std::string attentions_with(F f) {
+  std::vector<std::string> names;
+  for (const AttentionInfo* info : all_attentions())
+    if (const auto o = default_options(info->options); o && f(*o)) names.push_back(info->name());
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+}  // namespace
+
+std::string causal_refusal(const Options& attention) {
+  return fmt::format("{} cannot be causal{}; causal here: {}", attention.short_form(), because(facts_of_attention(attention, true).why_not_causal),
+                     attentions_with([](const Options& o) { return facts_of_attention(o, true).causal_exact; }));
+}
+std::string cross_refusal(const Options& attention) {
+  return fmt::format("{} has no cross-attention{}; use {}", attention.short_form(), because(facts_of_attention(attention, false, true).why_not_cross),
+                     attentions_with([](const Options& o) { return facts_of_attention(o, false, true).cross; }));
+}
+std::string shared_heads_refusal(const Options& attention) {
+  return fmt::format("{} cannot share key heads{}", attention.short_form(), because(facts_of_attention(attention).why_not_shared_heads));
+}
+std::string mask_refusal(const Options& attention, const Mask& mask, const AttentionFacts& facts) {
+  const auto takes = [&](const AttentionFacts& f) {
+    return f.any_mask || mask.is_all() || (f.key_padding && mask.key_only()) || (f.documents && mask.documents_only());
+  };
+  if (takes(facts)) return "";
+  return fmt::format("{} cannot take {}{}; use {}", attention.short_form(), mask.to_string(true), because(facts.why_not_mask),
+                     attentions_with([&](const Options& o) { return takes(facts_of_attention(o)); }));
+}
+
 void judge_model(const ModelSpecs& model, std::vector<std::string>& problems, std::vector<std::string>& warnings) {
   if (model.encodings.size() != model.attentions.size())
     fail("judge", "{} sums of encodings for {} attentions", model.encodings.size(), model.attentions.size());
   std::vector<std::string> found, warned;
+  const bool is_causal = model.causal || model.mask.implies_causal();
+  try {
+    model.mask.check_heads(model.sizes.num_heads);
+  } catch (const Error& e) {
+    found.emplace_back(e.what());
+  }
   check_layers(model.encodings, found);
   for (size_t i = 0; i < model.encodings.size(); ++i) {
     check_sum(model.encodings[i], found);
     check_sizes(model.encodings[i], model.sizes, found);
     const Options& attention = model.attentions[i];
-    const AttentionFacts facts = facts_of_attention(attention, model.causal, model.cross);
-    if (model.causal && !facts.causal_exact) found.push_back(fmt::format("{} cannot be causal", attention.short_form()));
-    if (model.cross && !facts.cross) found.push_back(fmt::format("{} has no cross-attention", attention.short_form()));
+    const AttentionFacts facts = facts_of_attention(attention, is_causal, model.cross);
+    if (is_causal && !facts.causal_exact) found.push_back(causal_refusal(attention));
+    if (model.cross && !facts.cross) found.push_back(cross_refusal(attention));
+    if (std::string refusal = mask_refusal(attention, model.mask, facts); !refusal.empty()) found.push_back(std::move(refusal));
     if (model.kv_heads && model.kv_heads != model.sizes.num_heads && !facts.shares_key_heads)
-      found.push_back(fmt::format("{} cannot share key heads", attention.short_form()));
+      found.push_back(shared_heads_refusal(attention));
+    check_setup({.sizes = model.sizes, .kv_heads = model.kv_heads ? model.kv_heads : model.sizes.num_heads, .encodings = model.encodings[i],
+                 .attention = attention, .causal = model.causal, .cross = model.cross}, found);
+    if (model.cls_has_position && facts.neighbourhood)
+      warned.push_back(fmt::format("{}: [CLS] at position 0 sees its own neighbourhood only; model.cls_position=none makes it global, "
+                                   "or use model.pooling=mean", attention.short_form()));
     for (const Options& encoding : model.encodings[i]) {
-      const Verdict v = judge(encoding, attention, model.causal, model.cross);
+      const Verdict v = judge(encoding, attention, is_causal, model.cross);
       if (v.ruling == Ruling::refuse) found.push_back(v.text());
       else if (v.ruling == Ruling::warn) warned.push_back(v.text());
     }
@@ -207,7 +263,10 @@ std::vector<std::string> invariant_parameters(const EncodingSum& encodings, cons
   bool constant = plain && gives.has(Capability::query_key) && gives.has(Capability::pair);
   for (const Options& e : encodings) constant &= encoding_info(e.name()).facts(e, false, false).key_bias_is_constant;
   std::vector<std::string> names;
-  if (constant) names.emplace_back("k_proj.bias");
+  if (constant && gives.has(Capability::free_qk)) {  // one vector for both: its bias is in the queries, too
+    names.emplace_back("k_proj.bias");
+    if (attention.has("projections") && attention.boolean("projections")) names.emplace_back("attention.global_k_proj.bias");
+  }
   // What an encoding adds to all scores of a row; with the name of the encoding where another owns the same path.
   const auto owners = [&](const std::string& parameter) {
     i64 count = 0;

@@ -31,6 +31,14 @@ struct WAYMARK_API Verdict {
 WAYMARK_API Verdict judge(const Options& encoding, const Options& attention, bool causal = false, bool cross = false,
                           bool with_alternatives = true);
 
+// What an attention cannot do, in words, with what can: "routing cannot be causal: ...; causal here: dense, local, ...".
+// The first three answer whatever the facts say.
+WAYMARK_API std::string causal_refusal(const Options& attention);
+WAYMARK_API std::string cross_refusal(const Options& attention);
+WAYMARK_API std::string shared_heads_refusal(const Options& attention);
+// Empty if it takes the mask.
+WAYMARK_API std::string mask_refusal(const Options& attention, const Mask& mask, const AttentionFacts& facts);
+
 // A whole model: sums per layer, attentions per layer, sizes. Appends every problem and every warning once.
 struct ModelSpecs {
   std::vector<EncodingSum> encodings;
@@ -38,6 +46,8 @@ struct ModelSpecs {
   EncodingSizes sizes;
   i64 kv_heads = 0;                 // 0: num_heads
   bool causal = false, cross = false;
+  Mask mask = {};                   // of every call
+  bool cls_has_position = false;    // the sequence begins with a [CLS] at position 0, which is read as its summary
 };
 WAYMARK_API void judge_model(const ModelSpecs& model, std::vector<std::string>& problems,
                              std::vector<std::string>& warnings);

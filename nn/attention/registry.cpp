@@ -5,7 +5,14 @@
 // One line per attention, in the order of the documentation. Each is a function that returns its AttentionInfo, in a file
 // of its own; the line declares it, and lists it.
 #define WAYMARK_ATTENTIONS(X) \
-  X(dense)
+  X(dense)                    \
+  X(local)                    \
+  X(strided)                  \
+  X(fixed)                    \
+  X(longformer)               \
+  X(bigbird)                  \
+  X(reformer)                 \
+  X(routing)
 
 namespace waymark::nn {
 
@@ -22,8 +29,7 @@ Catalog<AttentionInfo>& catalog() {
 #define WAYMARK_CALL(NAME) attentions::NAME(),
   static Catalog<AttentionInfo> list(
       "attention", {WAYMARK_ATTENTIONS(WAYMARK_CALL)},
-      {"local", "strided", "fixed", "longformer", "bigbird", "hst", "linformer", "reformer", "sinkhorn", "routing",
-       "synthesizer", "linear", "performer", "cosformer", "nystrom", "luna", "fnet"});
+      {"hst", "linformer", "sinkhorn", "synthesizer", "linear", "performer", "cosformer", "nystrom", "luna", "fnet"});
 #undef WAYMARK_CALL
   return list;
 }
@@ -40,6 +46,13 @@ void register_attention(AttentionInfo info) {
   if (!info.facts || !info.make)
     fail("", "the attention {} has no {}", info.name(), info.facts ? "make function" : "facts");
   catalog().add_checked(std::move(info));
+}
+
+std::optional<Mask> attention_pattern(const Options& attention, const MaskCall& call, std::string_view stream) {
+  const AttentionInfo& info = attention_info(attention.name());
+  if (info.pattern) return info.pattern(attention, call, stream);
+  if (info.facts(attention, call.causal, call.cross).content_pattern) return std::nullopt;
+  return Mask();
 }
 
 AttentionFacts facts_of_attention(const Options& attention, bool causal, bool cross) {

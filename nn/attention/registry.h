@@ -22,6 +22,9 @@ WAYMARK_API void register_attention(AttentionInfo info);
 
 WAYMARK_API AttentionFacts facts_of_attention(const Options& attention, bool causal = false, bool cross = false);
 
+// The pattern of AttentionInfo, all() without one; nothing if the pairs depend on what the tokens are.
+WAYMARK_API std::optional<Mask> attention_pattern(const Options& attention, const MaskCall& call, std::string_view stream);
+
 // "[local(window=8)]*3, dense" -> one per layer. Appends every problem, and is then empty.
 WAYMARK_API std::vector<Options> resolve_attentions(std::string_view pattern, i64 num_layers,
                                                     std::vector<std::string>& problems, const Defaults& defaults = {});

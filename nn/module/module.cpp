@@ -66,8 +66,7 @@ Tensor ModuleBase::parameter(std::string_view name, const Shape& shape, const In
   return make_parameter(name, shape, init, std::move(options));
 }
 
-Tensor ModuleBase::parameter_at(std::string_view dotted_name, const Shape& shape, const Init& init,
-                                ParameterOptions options) {
+void ModuleBase::check_dotted(std::string_view dotted_name) const {
   size_t begin = 0;
   for (;;) {
     const size_t dot = std::min(dotted_name.find('.', begin), dotted_name.size());
@@ -76,6 +75,11 @@ Tensor ModuleBase::parameter_at(std::string_view dotted_name, const Shape& shape
     begin = dot + 1;
   }
   check_free(dotted_name);
+}
+
+Tensor ModuleBase::parameter_at(std::string_view dotted_name, const Shape& shape, const Init& init,
+                                ParameterOptions options) {
+  check_dotted(dotted_name);
   return make_parameter(dotted_name, shape, init, std::move(options));
 }
 
@@ -90,6 +94,15 @@ Tensor ModuleBase::share_parameter(std::string_view name, const Tensor& t) {
 
 Tensor ModuleBase::buffer(std::string_view name, const Tensor& t) {
   check_name("buffer", name);
+  return make_buffer(name, t);
+}
+
+Tensor ModuleBase::buffer_at(std::string_view dotted_name, const Tensor& t) {
+  check_dotted(dotted_name);
+  return make_buffer(dotted_name, t);
+}
+
+Tensor ModuleBase::make_buffer(std::string_view name, const Tensor& t) {
   if (!t.defined()) fail("module", "the buffer {} is undefined", path_of(name));
   if (t.requires_grad()) fail("module", "the buffer {} requires grad; make it a parameter or detach() it", path_of(name));
   items_.push_back({.kind = Kind::buffer, .name = std::string(name), .tensor = t});

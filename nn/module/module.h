@@ -36,6 +36,8 @@ struct ParameterOptions {
   std::vector<std::string> also = {};
   // Values stay in here: the first ones are projected, and optimizers project after each step.
   std::optional<Bounds> bounds = {};
+  // A state that does not have it gives the values of this parameter of the same module.
+  std::string otherwise = {};
 };
 
 struct NamedParameter {
@@ -100,6 +102,7 @@ class WAYMARK_API ModuleBase {
   Tensor share_parameter(std::string_view name, const Tensor& t);
   // State that is saved but not trained.
   Tensor buffer(std::string_view name, const Tensor& t);
+  Tensor buffer_at(std::string_view dotted_name, const Tensor& t);  // as parameter_at
 
  private:
   friend class ModuleScope;
@@ -113,6 +116,8 @@ class WAYMARK_API ModuleBase {
   };
   void check_name(std::string_view what, std::string_view name) const;
   void check_free(std::string_view name) const;
+  void check_dotted(std::string_view name) const;
+  Tensor make_buffer(std::string_view name, const Tensor& t);
   Tensor make_parameter(std::string_view name, const Shape& shape, const Init& init, ParameterOptions options);
   // f(item, relative name) for every parameter and buffer here and below.
   void each(const std::string& prefix, const std::function<void(const Item&, const std::string&)>& f) const;

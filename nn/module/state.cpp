@@ -18,6 +18,7 @@ struct Target {
   Tensor tensor;
   const Tensor* source = nullptr;
   std::string source_name = {};
+  std::string otherwise = {};
 };
 
 }  // namespace
@@ -42,6 +43,7 @@ LoadReport ModuleBase::load_state_dict(const StateDict& state, bool strict) {
     if (fresh) targets.push_back({name, item.tensor});
     by_name[name] = entry->second;
     const std::string prefix = name.substr(0, name.size() - item.name.size());
+    if (fresh && !item.options.otherwise.empty()) targets.back().otherwise = prefix + item.options.otherwise;
     for (const std::string& other : item.options.also) {
       const auto [found, is_new] = by_other_name.emplace(prefix + other, entry->second);
       if (!is_new && found->second != entry->second) found->second = kNone;
@@ -78,6 +80,11 @@ LoadReport ModuleBase::load_state_dict(const StateDict& state, bool strict) {
       problems.push_back(fmt::format("type: {} is {} in the state, {} here", name, name_of(tensor.dtype()),
                                      name_of(target.tensor.dtype())));
   }
+  for (Target& target : targets)
+    if (const auto other = by_name.find(target.otherwise); !target.source && !target.otherwise.empty() && other != by_name.end() &&
+                                                           targets[other->second].source) {
+      if (targets[other->second].source->shape() == target.tensor.shape()) target.source = targets[other->second].source;
+    }
   std::vector<std::string> missing;
   for (const Target& target : targets) {
     if (target.source) continue;

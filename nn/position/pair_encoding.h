@@ -1,48 +1,63 @@
-// A program's own multiplier or bias of positions: one function of a pair and its derivative. nn/README.md has an example.
+// A position encoding of a program, as two functions of a (query, key) pair: no tensors, no kernels.
 //
-//   register_encoding(PairEncoding{.name = "my-bias", .stage = Stage::bias, ...});      once, before specs name it
-//   nn::MultiHeadAttention attention{{.embed_dim = 64, .num_heads = 4, .position = "my-bias + rope"}};
+//   double value(const Pair& p, Parameters w) { return -std::abs(w[0][p.head]) * double(std::abs(p.key - p.query)); }
+//   void derivative(const Pair& p, Parameters w, double g, Gradients dw) { dw[0][p.head] += g * ...; }
+//   register_encoding(PairEncoding{.name = "slope", .parameters = {{"slope", {kHeads}, init::constant(0.5)}},
+//                                  .value = value, .derivative = derivative});
 //
-// It is judged, listed and checked like ours, and runs with a call per pair and head: for experiments. Whoever needs
-// options, tables of vectors or speed registers an EncodingInfo (nn/position/registry.h).
+// Afterwards its name stands in specs ("slope + rope"), in `help`, `explain` and `matrix`; it is judged, shared, saved and
+// loaded as ours are. A complete program is in nn/README.md.
+//
+// It is evaluated in f64, whatever the dtype of the attention, with one call for each pair, head and direction: slow, and
+// meant for trying ideas. Encodings whose rule fits a family of core/ops/attention_terms.h run at its speed; they take the
+// other register_encoding (nn/position/registry.h). Derivatives, also second ones: core/ops/custom_pairs.h.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
-#include "nn/position/encoding.h"
+#include "nn/position/registry.h"
 
 namespace waymark::nn {
 
-// Positions of a query and a key, 0 or greater (a pair of which one side has none is not asked for: 0, or multiplier 1), and
-// the head, 0 ... heads − 1.
+// Positions of both sides (never -1: a pair of which one side has no position is neutral by itself, 0 or a factor of 1),
+// and the head.
 struct Pair {
   i64 query = 0, key = 0;
   int head = 0, heads = 1;
 };
 
-struct WAYMARK_API PairEncoding {
-  std::string name;  // in specs; it has no options
-  std::string doc = "an encoding of this program";
-  // multiply: a factor of q·k; table: added before the scale; bias: added to the logits.
+// The parameters in their order, each flattened; gradients alike.
+using PairParameters = std::span<const std::span<const double>>;
+using PairGradients = std::span<const std::span<double>>;
+
+// As an extent of a parameter's shape: the number of heads of the model.
+inline constexpr i64 kHeads = -1;
+
+struct PairEncoding {
+  std::string name;
+  // bias: added to the logits; table: added in units of q·k, before the scale; multiply: a factor of q·k, which should
+  // start at 1 and must never start at 0.
   Stage stage = Stage::bias;
-  // Read in the order of this list, in f64. An extent of −1 stands for the number of heads.
   std::vector<ParameterSpec> parameters = {};
-
-  using Values = std::span<const std::span<const double>>;
-  using Sums = std::span<const std::span<double>>;
-  // Both are called by several threads at once. derivative adds g·∂value/∂parameter to gradients; without parameters it may
-  // be null. There are no second derivatives: backward through a gradient is refused.
-  double (*value)(const Pair& pair, Values parameters) = nullptr;
-  void (*derivative)(const Pair& pair, Values parameters, double g, Sums gradients) = nullptr;
-
-  // Needs a logit per pair. Say what is true of it: shift_invariant, sees_direction (and direction, beyond_trained in words).
-  EncodingFacts facts = default_facts();
-  static EncodingFacts default_facts();
+  // Called by several threads at once. A capture-less lambda will do.
+  double (*value)(const Pair&, PairParameters parameters) = nullptr;
+  // Adds g·∂value/∂parameter to each gradient. Not needed without parameters.
+  void (*derivative)(const Pair&, PairParameters parameters, double g, PairGradients gradients) = nullptr;
+  // Of these it may say: sees_direction, shift_invariant, beyond_trained, and words for direction and shift; more needs and
+  // wants. Site, needs of a pair, and the constant of the keys follow from the stage.
+  EncodingFacts facts = {};
+  std::string doc = "an encoding of this program";  // one line for help
 };
 
-// Error for a taken or malformed name, another stage, or functions that are missing.
+// Error for a taken or malformed name, a stage that is none of the three, functions that are missing, and parameters with
+// names that are empty or taken.
 WAYMARK_API void register_encoding(PairEncoding encoding);
+
+// What the functions of an encoding contradict: derivatives that are not those of the value (against central differences),
+// shift_invariant or sees_direction where the values say otherwise. One line each; empty: nothing found. It tries pairs
+// around the positions 0 ... 40, with parameters near their initial values.
+WAYMARK_API std::vector<std::string> check_encoding(const PairEncoding& encoding);
 
 }  // namespace waymark::nn

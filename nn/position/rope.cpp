@@ -1,10 +1,10 @@
 // rope (Su et al. 2021): queries and keys turned by angles p·ω_t, so that their product depends on differences alone.
 //   ω_t = β^(−2t/ρ), ρ = fraction·d, β = base·ntk^(ρ/(ρ−2)), φ_t = p/interpolation·ω_t
 //   pair t: channels (2t, 2t+1) if interleaved (RoFormer), (t, t+ρ/2) if halves (LLaMA, GPT-NeoX); channels >= ρ stay
-// ntk = s divides the lowest frequency by s and leaves the highest.
+// ntk = s divides the lowest frequency by s and leaves the highest. Angles are formed and evaluated in f64, then cast.
 #include <cmath>
 
-#include "nn/position/rotated.h"
+#include "nn/position/rotation.h"
 
 namespace waymark::nn::encodings {
 
@@ -19,20 +19,28 @@ i64 turning(const Options& o, i64 head_dim) {
 
 class Rope final : public Encoding {
  public:
-  Rope(const Options& o, const EncodingSizes& sizes) {
-    rotation_.halves = o.word("layout") == "halves";
-    rotation_.interpolation = o.real("interpolation");
-    const double rho = static_cast<double>(turning(o, sizes.head_dim));
-    const double ntk = o.real("ntk"), base = ntk == 1 ? o.real("base") : o.real("base") * std::pow(ntk, rho / (rho - 2));
-    for (i64 t = 0; t < static_cast<i64>(rho) / 2; ++t) rotation_.frequencies.push_back(std::pow(base, -2 * static_cast<double>(t) / rho));
+  Rope(const Options& o, const EncodingSizes& sizes) : halves_(o.word("layout") == "halves"), interpolation_(o.real("interpolation")) {
+    const i64 channels = turning(o, sizes.head_dim);
+    const double rho = static_cast<double>(channels), ntk = o.real("ntk");
+    omega_ = frequencies(ntk == 1 ? o.real("base") : o.real("base") * std::pow(ntk, rho / (rho - 2)), channels);
   }
 
   std::pair<Tensor, Tensor> map_query_key(const Tensor& q, const Tensor& k, const EncodingCall& call) const override {
-    return {rotated(q, call.queries, rotation_), rotated(k, call.keys, rotation_)};
+    return {turned(q, call.queries), turned(k, call.keys)};
   }
 
  private:
-  Rotation rotation_;
+  Tensor turned(const Tensor& x, const Positions& positions) const {
+    return rotated(x, positions.rows(), positions.length(), static_cast<i64>(omega_.size()), halves_, [&](i64 b, i64 i, i64 t) {
+      // A token without position stays as it is: angle 0.
+      const double p = static_cast<double>(std::max<i64>(0, positions.at(b, i))) / interpolation_;
+      return Turn{p * omega_[static_cast<size_t>(t)]};
+    });
+  }
+
+  bool halves_;
+  double interpolation_;
+  std::vector<double> omega_;
 };
 
 }  // namespace

@@ -69,7 +69,9 @@ class Converter {
       case OptionType::boolean: return scalar(rule_.type, v);
       case OptionType::word: return word(v);
       case OptionType::text: return text(v);
-      case OptionType::integers: return list(v, OptionType::integer);
+      case OptionType::integers:
+        if (rule_.one && v.kind() == Kind::integer) return list(SpecValue(std::vector<SpecValue>{v}), OptionType::integer);
+        return list(v, OptionType::integer);
       case OptionType::reals: return list(v, OptionType::real);
       case OptionType::words: return list(v, OptionType::word);
       case OptionType::spec: break;
@@ -181,6 +183,11 @@ OptionRule OptionRule::greater_than(double bound) const {
   rule.above = true;
   return rule;
 }
+OptionRule OptionRule::or_one() const {
+  OptionRule rule = *this;
+  rule.one = true;
+  return rule;
+}
 OptionRule OptionRule::less_than(double bound) const {
   OptionRule rule = *this;
   rule.max = bound;
@@ -207,7 +214,7 @@ std::string OptionRule::describe() const {
     case OptionType::boolean: return "bool (true or false)" + beside;
     case OptionType::word: return words;
     case OptionType::text: return "text" + beside;
-    case OptionType::integers: return fmt::format("list{} of int{}", length, range_text(*this));
+    case OptionType::integers: return fmt::format("{}list{} of int{}", one ? "int or " : "", length, range_text(*this));
     case OptionType::reals: return fmt::format("list{} of float{}", length, range_text(*this));
     case OptionType::words: return fmt::format("list{} of {}", length, choices.empty() ? "words" : words);
     default: return tables ? tables->kind() + beside : "spec" + beside;

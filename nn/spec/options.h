@@ -37,10 +37,13 @@ struct WAYMARK_API OptionRule {
   std::vector<std::string> choices;   // of a word; or words that stand beside a number: heads=all
   i64 min_length = 0, max_length = std::numeric_limits<i64>::max();  // of a list
   std::string from;                    // the default comes from here (a config key) where the caller knows it
+  bool one = false;                    // of a list: a single value stands for a list of it
   const SpecTables* tables = nullptr;  // of a spec option
 
   // Words that are accepted beside the type: int_option("all").or_word({"all"}).
   OptionRule or_word(std::vector<std::string> words) const;
+  // int_list_option(...).or_one(): dilation=2 is dilation=[2].
+  OptionRule or_one() const;
   // Exclusive bounds: real_option(1e-8).greater_than(0).
   OptionRule greater_than(double bound) const;
   OptionRule less_than(double bound) const;

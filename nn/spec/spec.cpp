@@ -7,6 +7,7 @@
 
 #include "core/tensor/error.h"
 #include "nn/spec/suggest.h"
+#include "nn/spec/text_error.h"
 
 namespace waymark::nn {
 
@@ -122,26 +123,7 @@ class Parser {
 
  private:
   // Errors ----------------------------------------------------------------------------------------------------------
-  i64 column_at(size_t at) const {  // 1-based, in characters
-    i64 column = 1;
-    for (size_t i = 0; i < at && i < text_.size(); ++i)
-      if ((static_cast<unsigned char>(text_[i]) & 0xC0u) != 0x80u) ++column;
-    return column;
-  }
-  [[noreturn]] void error(size_t at, const std::string& what) const {
-    // A window of the text around the place, so that a long text does not flood the terminal.
-    constexpr size_t kBefore = 60, kAfter = 40;
-    const size_t from = at > kBefore ? at - kBefore : 0, to = std::min(text_.size(), at + kAfter);
-    std::string before = printable_part(text_.substr(from, at - from), 4 * kBefore);
-    std::string after = printable_part(text_.substr(at, to - at), 4 * kAfter);
-    if (from > 0) before.insert(0, "...");
-    if (to < text_.size()) after += "...";
-    i64 width = 0;
-    for (char c : before)
-      if ((static_cast<unsigned char>(c) & 0xC0u) != 0x80u) ++width;
-    fail("spec", "{} at column {}\n  {}{}\n  {}^", what, column_at(at), before, after,
-         std::string(static_cast<size_t>(width), ' '));
-  }
+  [[noreturn]] void error(size_t at, const std::string& what) const { fail_at("spec", text_, at, what); }
   std::string found() const {
     return at_ < text_.size() ? fmt::format(", found '{}'", printable(text_.substr(at_, 1))) : ", found the end";
   }

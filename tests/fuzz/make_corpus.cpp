@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/core/io/hostile_files.h"
+#include "tests/nn/attention/exercise_mask.h"
 #include "tests/nn/spec/exercise_spec.h"
 #include "tests/train/config/exercise_config.h"
 
@@ -27,6 +28,7 @@ int main(int count, char** arguments) {
                                                                       {"npy", bytes_of(npy_samples())},
                                                                       {"npz", bytes_of(npz_samples())},
                                                                       {"spec", spec_samples()},
+                                                                      {"mask", mask_samples()},
                                                                       {"config", config_samples()}};
   for (const auto& [format, files] : formats) {
     const fs::path folder = fs::path(arguments[1]) / format;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets with clang (third_party/setup.sh --with-fuzz installs it) and runs each of them.
-#   bash tests/fuzz/run.sh [RUNS of each target, default 200000] [TARGET...: npy npz safetensors spec config, default all]
+#   bash tests/fuzz/run.sh [RUNS of each target, default 200000] [TARGET...: npy npz safetensors spec config mask, default all]
 # Exit code 1 if a target found something; libFuzzer then names the file that holds the input.
 set -euo pipefail
 
@@ -25,7 +25,7 @@ passed=0 failed=0
 for format in "$@"; do
   target=$build/fuzz_$format
   case $format in
-    spec | config) max_len=1024 ;;  # what is worth finding in texts is short
+    spec | config | mask) max_len=1024 ;;  # what is worth finding in texts is short
     *) max_len=65536 ;;
   esac
   mkdir -p "$build/corpus/$format"

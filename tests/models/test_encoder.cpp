@@ -4,6 +4,7 @@
 #include "core/engine/backward.h"
 #include "core/engine/gradcheck.h"
 #include "core/ops/arithmetic.h"
+#include "core/ops/create.h"
 #include "core/ops/convert.h"
 #include "core/ops/loss.h"
 #include "core/ops/reduce.h"
@@ -232,4 +233,12 @@ TEST_CASE("encoder: a training step is bit-equal for any number of threads") {
     for (size_t i = 0; i < now.size(); ++i) CHECK(test::difference(first[i], now[i]) == "");
   }
   set_num_threads(before);
+}
+
+TEST_CASE("LanguageModel with classes is a tagger") {
+  LanguageModel model({.vocab_size = 9, .encoder = small("none"), .classes = 3});
+  CHECK(model(ones({2, 5}, kI64), {.positions = nn::Positions::range(5)}).shape() == Shape{2, 5, 3});
+  CHECK(model.head.weight.shape() == Shape{3, model.encoder.config().embed_dim});
+  CHECK(has(error_text([] { LanguageModel m({.vocab_size = 9, .encoder = small("none"), .classes = 3, .tie_embeddings = true}); }),
+            "9 rows, but the head has 3 classes"));
 }

@@ -3,9 +3,9 @@
 # of the same objects: an undefined reference there means that a public function or class lacks WAYMARK_API.
 
 set(rest "")
-foreach(page README.md nn/README.md)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${page})
-  file(READ ${PROJECT_SOURCE_DIR}/${page} text)
+foreach(document README.md nn/README.md)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${document})
+  file(READ ${PROJECT_SOURCE_DIR}/${document} text)
   string(APPEND rest "${text}\n")
 endforeach()
 set(number 0)

@@ -18,7 +18,7 @@ struct Numbers {
 Numbers numbers_of_tests() {
   namespace fs = std::filesystem;
   Numbers out;
-  const std::regex name("TEST_CASE\\(\"([^\"]*)\""), number("\\b([CKV])0*([0-9]+)[a-e]?(?=[_ )]|$)");
+  const std::regex name("TEST_CASE\\(\"([^\"]*)\""), number("\\b([CKV])0*([0-9]+)[a-e]?(?=[_ :)]|$)");
   for (const fs::directory_entry& file : fs::recursive_directory_iterator(std::string(WAYMARK_SOURCE_DIR) + "/tests")) {
     if (file.path().extension() != ".cpp") continue;
     std::ifstream in(file.path());
@@ -54,6 +54,10 @@ TEST_CASE("every numbered row and case is a test") {
   const Numbers n = numbers_of_tests();
   CHECK(missing(n.heads, 'K', {{1, 66}}) == "");
   CHECK(missing(n.all, 'V', {{1, 11}, {20, 37}, {40, 53}, {60, 74}, {80, 94}, {100, 109}}) == "");
-  CHECK(missing(n.heads, 'C', {{1, 30}, {43, 43}, {49, 54}, {56, 57}, {59, 60}, {63, 64}, {68, 76}}) == "");
+  CHECK(missing(n.heads, 'C', {{1, 37}, {39, 43}, {45, 66}, {68, 76}}) == "");
+  // The sanitizers are another build: the case of their faults is a test of ctest.
+  std::ifstream in(std::string(WAYMARK_SOURCE_DIR) + "/third_party/cmake/tests.cmake");
+  const std::string cmake(std::istreambuf_iterator<char>(in), {});
+  CHECK(cmake.find("C67") != std::string::npos);
   CHECK(missing(n.all, 'K', {{66, 67}}) == " K67");
 }

@@ -4,12 +4,13 @@
 # clang and sanitizers the whole library would take ten times as long. train/config/registries.cpp, which joins the
 # config to the rest of the house, is left out; the targets bring registries of their own.
 file(GLOB fuzzed_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/io/*.cpp ${PROJECT_SOURCE_DIR}/core/tensor/*.cpp
-  ${PROJECT_SOURCE_DIR}/nn/spec/*.cpp ${PROJECT_SOURCE_DIR}/train/config/*.cpp
+  ${PROJECT_SOURCE_DIR}/nn/spec/*.cpp ${PROJECT_SOURCE_DIR}/nn/attention/mask.cpp
+  ${PROJECT_SOURCE_DIR}/nn/attention/mask_text.cpp ${PROJECT_SOURCE_DIR}/train/config/*.cpp
   ${PROJECT_SOURCE_DIR}/train/report/escape.cpp)
 list(FILTER fuzzed_sources EXCLUDE REGEX "train/config/registries.cpp$")
 file(GLOB fuzz_mains CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.cpp)
 file(GLOB fuzz_exercises CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/core/io/exercise.cpp
-  ${PROJECT_SOURCE_DIR}/tests/nn/spec/exercise_*.cpp ${PROJECT_SOURCE_DIR}/tests/train/config/exercise_*.cpp)
+  ${PROJECT_SOURCE_DIR}/tests/nn/*/exercise_*.cpp ${PROJECT_SOURCE_DIR}/tests/train/config/exercise_*.cpp)
 file(GLOB fuzz_samples CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/core/io/hostile_*.cpp)
 
 add_library(fuzz_support STATIC EXCLUDE_FROM_ALL tests/fuzz/memory_watch.cpp ${fuzz_exercises} ${fuzzed_sources})

@@ -16,6 +16,11 @@ namespace fs = std::filesystem;
 
 void refuse(const std::string& origin, const std::string& text) { throw ConfigError(Problems{{origin, text}}); }
 
+bool names_checkpoint(const std::string& which) {
+  const bool step = which.size() > 5 && which.rfind("step-", 0) == 0 && which.find_first_not_of("0123456789", 5) == std::string::npos;
+  return step || which == "last" || which == "best";
+}
+
 std::string checkpoint_folder(const std::string& given, const std::string& which, const std::string& origin) {
   const fs::path target = given;
   if (!fs::is_directory(target)) refuse(given, "no such folder; give the folder of a run or of a checkpoint");

@@ -8,17 +8,12 @@ namespace waymark::train::cli {
 
 namespace {
 
-bool is_step(const std::string& which) {
-  return which.size() > 5 && which.rfind("step-", 0) == 0 &&
-         which.find_first_not_of("0123456789", 5) == std::string::npos;
-}
-
 EvalRequest eval_request(const Arguments& arguments) {
   Problems problems = arguments.problems;
   EvalRequest request;
   if (!arguments.positionals().empty()) request.target = arguments.positionals().front();
   if (arguments.has("--which")) request.which = arguments.text("--which");
-  if (request.which != "last" && request.which != "best" && !is_step(request.which))
+  if (!names_checkpoint(request.which))
     problems.push_back({"--which", fmt::format("must be last, best or step-N, not {}", nn::printable(request.which))});
   if (arguments.has("--split")) request.split = arguments.text("--split");
   if (arguments.has("--lengths")) request.lengths = parse_lengths(arguments.text("--lengths"), "--lengths", problems);

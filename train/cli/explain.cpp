@@ -5,7 +5,9 @@
 #include <cmath>
 #include <optional>
 
+#include "core/io/files.h"
 #include "nn/attention/judge.h"
+#include "nn/attention/mask_report.h"
 #include "nn/module/summary.h"
 #include "nn/spec/suggest.h"
 #include "train/cli/command_list.h"
@@ -13,6 +15,7 @@
 #include "train/cli/text_layout.h"
 #include "train/config/keys.h"
 #include "train/config/registries.h"
+#include "train/report/mask_svg.h"
 #include "train/trainer/cost.h"
 
 namespace waymark::train::cli {
@@ -28,6 +31,9 @@ struct Question {
   nn::EncodingSizes sizes;
   bool causal = false;
   std::vector<i64> lengths = {512, 2048};
+  std::optional<Options> against;
+  nn::Mask mask;
+  i64 shift = 0;
 };
 
 // Widths from --set: the only keys that matter here.
@@ -104,6 +110,16 @@ Question question_of(const Arguments& arguments) {
   parsed("--attention", problems, [&](auto& texts) {
     q.attention = r.attentions->resolve(nn::parse_spec(text_of("--attention", "dense")), texts, defaults);
   });
+  if (arguments.has("--against"))
+    parsed("--against", problems, [&](auto& texts) {
+      q.against = r.attentions->resolve(nn::parse_spec(arguments.text("--against")), texts, defaults);
+    });
+  parsed("--mask", problems, [&](auto&) {
+    q.mask = nn::Mask::parse(text_of("--mask", "all()"));
+    q.mask.check_heads(q.sizes.num_heads);
+    if (!q.mask.inputs().empty()) fail("", "{}(input) needs an array, and there is no call here", q.mask.inputs().front());
+  });
+  if (arguments.has("--shift")) q.shift = arguments.integer("--shift");
   if (!problems.empty()) throw ConfigError(std::move(problems));
   return q;
 }
@@ -176,11 +192,26 @@ void print_encoding(const Options& encoding, const Question& q) {
   fmt::print("{}", columns(rows));
 }
 
+// The pattern of an attention, and --mask.
+std::optional<nn::Mask> mask_of(const Options& attention, const Question& q, i64 length) {
+  const auto pattern = nn::attention_pattern(attention, nn::sequence_call(length, q.sizes.num_heads, q.causal, q.shift), "attention.pattern");
+  return pattern ? std::optional(*pattern & q.mask) : std::nullopt;
+}
+
+// The pairs of an attention on one sequence; nothing if they depend on what the tokens say, or if they are all.
+std::optional<nn::MaskReport> report_of(const Options& attention, const Question& q, i64 length) {
+  const auto pattern = mask_of(attention, q, length);
+  if (!pattern || pattern->is_all() || length > nn::kLongestReport) return std::nullopt;
+  return nn::mask_report(*pattern, nn::sequence_call(length, q.sizes.num_heads, q.causal, q.shift), q.sizes.head_dim);
+}
+
 // Forward flops of the attention part of one layer on one sequence, and what a query sees.
-void print_costs(const Question& q) {
+void print_costs(const Question& q, const std::vector<std::optional<nn::MaskReport>>& reports) {
   std::vector<Row> rows;
-  for (const i64 length : q.lengths) {
-    const LayerCost cost = layer_cost(q.encodings, q.sizes, 0, q.causal, length);
+  for (size_t i = 0; i < q.lengths.size(); ++i) {
+    const i64 length = q.lengths[i];
+    const LayerCost cost = layer_cost(q.encodings, q.sizes, 0, q.causal, length,
+                                      reports[i] ? std::optional(reports[i]->density()) : std::nullopt);
     const double n = static_cast<double>(length), keys = cost.density * n;
     std::string extra;
     for (const auto& [name, flops] : cost.encodings) extra += fmt::format(", {} {}", name, flops_text(flops));
@@ -195,6 +226,40 @@ void print_costs(const Question& q) {
              q.sizes.embed_dim, q.sizes.num_heads, q.sizes.head_dim, columns(rows));
 }
 
+// Reports of all lengths, pictures of the first.
+void print_reports(const Question& q, const std::vector<std::optional<nn::MaskReport>>& reports, const Arguments& arguments) {
+  const i64 length = q.lengths.front();
+  const auto write = [&](const char* option, const std::string& text) {
+    if (arguments.has(option)) write_file_atomic(arguments.text(option), text);
+  };
+  const std::string name = q.attention->short_form() + (q.mask.is_all() ? "" : " & " + q.mask.to_string());
+  const auto pattern = mask_of(*q.attention, q, length);
+  if (!pattern) {
+    fmt::print("\nwhich pairs of tokens meet depends on what they are: there is no picture\n");
+    return;
+  }
+  if (pattern->is_all() && !q.against && !arguments.has("--svg") && !arguments.has("--pgm")) return;
+  fmt::print("\npairs: {}\n", pattern->to_string(true));
+  for (const auto& r : reports)
+    if (r) fmt::print("{}", nn::to_string(*r));
+  const nn::MaskCall call = nn::sequence_call(length, q.sizes.num_heads, q.causal, q.shift);
+  const nn::MaskReport first = reports.front() ? *reports.front() : nn::mask_report(*pattern, call, q.sizes.head_dim);
+  for (size_t h = 0; h < first.heads.size(); ++h)
+    fmt::print("\n{} tokens{}, queries downwards, keys to the right:\n{}", length,
+               first.heads.size() == 1 ? "" : fmt::format(", head {}", h), nn::picture_text(first.heads[h].picture));
+  write("--pgm", nn::picture_pgm(first.heads.front().picture));
+  if (!q.against) return write("--svg", mask_svg(first, name));
+  const auto other = mask_of(*q.against, q, length);
+  if (!other) {
+    fmt::print("\n{} has no picture to compare with\n", q.against->short_form());
+    return write("--svg", mask_svg(first, name));
+  }
+  const nn::MaskDifference d = nn::mask_difference(*other, *pattern, call);
+  fmt::print("\nagainst {}: {} pairs kept (█ ▒), {} gone (-), {} new (+)\n{}", q.against->short_form(), nn::with_commas(d.kept_pairs),
+             nn::with_commas(d.gone_pairs), nn::with_commas(d.added_pairs), nn::picture_text(d));
+  write("--svg", mask_svg(d, fmt::format("{} against {}", name, q.against->short_form())));
+}
+
 int run_explain(const Arguments& arguments) {
   const Question q = question_of(arguments);
   const bool accepted = print_verdict(q);
@@ -202,12 +267,19 @@ int run_explain(const Arguments& arguments) {
   const nn::AttentionInfo& attention = nn::attention_info(q.attention->name());
   fmt::print("\n{}: {}\n", q.attention->short_form(), attention.options.doc);
   std::vector<Row> rows;
+  add_row(rows, "options", q.attention->canonical());
   for (const std::string& formula : attention.formulas) add_row(rows, "formula", formula);
   const nn::AttentionFacts facts = nn::facts_of_attention(*q.attention, q.causal);
   add_row(rows, "can be causal", facts.causal_exact ? "yes" : "no");
+  add_row(rows, "cross-attention", facts.cross ? "yes" : "no");
   add_row(rows, "any mask", facts.any_mask ? "yes" : "no");
+  add_row(rows, "moves with --shift", facts.topology_sensitive ? "yes" : "no");
+  add_row(rows, "shares key heads", facts.shares_key_heads ? "yes" : "no");
   fmt::print("{}", columns(rows));
-  print_costs(q);
+  std::vector<std::optional<nn::MaskReport>> reports;
+  for (const i64 length : q.lengths) reports.push_back(report_of(*q.attention, q, length));
+  print_costs(q, reports);
+  print_reports(q, reports, arguments);
   return accepted ? 0 : 2;
 }
 
@@ -223,10 +295,16 @@ Command explain_command() {
       {"--task", "SPEC", "causality and lengths of this task", ""},
       {"--causal", "", "a token sees earlier tokens only", ""},
       {"--lengths", "LIST", "sequence lengths for the cost", "512,2048"},
+      {"--mask", "EXPR", "mask expression, joined with the attention's own pattern: window(4, 4) | global(count=1)", "all()"},
+      {"--shift", "N", "moves the borders of blocks", "0", ArgumentType::integer},
+      {"--against", "SPEC", "another attention: which pairs does it have, and which are new", ""},
+      {"--svg", "FILE", "write the picture of the pairs as SVG, with --against that of the difference", ""},
+      {"--pgm", "FILE", "write the picture of the pairs as a grey PGM (of the first head)", ""},
       {"--set", "KEY=VALUE", "model.embed_dim, model.num_heads or model.head_dim", "", ArgumentType::text, {}, true},
   };
   command.examples = {"waymark explain --position 'huang-m4(clip=8)' --attention dense",
-                      "waymark explain --position 'learned + rope' --causal --lengths 64,256"};
+                      "waymark explain --position 'learned + rope' --causal --lengths 64,256",
+                      "waymark explain --attention dense --mask 'window(8, 8) | global(count=1)' --lengths 64 --svg mask.svg"};
   command.details = "Exit code 0 if the judge accepts the pair, also with a loss; 2 if it refuses.\n";
   command.joins_problems = true;
   command.run = run_explain;

@@ -27,6 +27,7 @@ int run_train(const TrainRequest& request);
 
 struct SweepRequest {
   SweepCells cells;
+  std::string plan;  // name of the built-in experiment; "list": only print them; empty: none
   std::string out;  // folder of the sweep: --out, else sweeps/<name of the first file>
   i64 jobs = 1;
   std::string rerun;  // empty, "failed" or "all"
@@ -49,6 +50,21 @@ struct EvalRequest {
 Command eval_command(std::function<int(const EvalRequest&)> run);
 int run_eval(const EvalRequest& request);
 
+struct InspectRequest {
+  std::string target;          // folder of a run or of a checkpoint
+  std::string which = "last";  // last, best or step-N: of a run
+  std::string split = "test";
+  i64 item = 0, items = 32;          // the one that is drawn, and how many from it on are counted
+  std::optional<std::string> input;  // a text in their place
+  bool weights = false;              // all of the item, whatever its length
+  std::string out;                   // empty: <run>/inspect
+  std::vector<Override> settings;    // data.dir, run.threads
+  bool force = false, quiet = false;
+  std::string command_line;
+};
+Command inspect_command(std::function<int(const InspectRequest&)> run);
+int run_inspect(const InspectRequest& request);
+
 struct StepRequest {
   Config config;
   std::string from;          // folder of a checkpoint; empty: initial weights
@@ -62,6 +78,8 @@ int run_step(const StepRequest& request);
 // Throws a ConfigError: what is wrong, with `origin` for where.
 [[noreturn]] void refuse(const std::string& origin, const std::string& text);
 
+// "last", "best" or "step-N".
+bool names_checkpoint(const std::string& which);
 // The folder of a checkpoint: `target` itself, or of the run at `target` the one that `which` names: last, best, step-N.
 // ConfigError, with `origin` for what is wrong with `which`.
 std::string checkpoint_folder(const std::string& target, const std::string& which, const std::string& origin);

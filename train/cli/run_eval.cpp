@@ -59,7 +59,12 @@ int run_eval(const EvalRequest& request) {
   const std::unique_ptr<Task> task = make_task(task_request(config));
 
   std::vector<std::string> splits{request.split};
-  for (i64 n : request.lengths) splits.push_back(fmt::format("test@{}", n));
+  for (i64 n : request.lengths) {
+    std::string name = fmt::format("test@{}", n);
+    // Some tasks have no second set of the length of `test`.
+    if (!task->has_split(name) && task->has_split("test") && task->split("test").length == n) name = "test";
+    if (std::find(splits.begin(), splits.end(), name) == splits.end()) splits.push_back(std::move(name));
+  }
   for (const std::string& split : splits)
     if (!task->has_split(split)) {
       std::vector<std::string> known;

@@ -54,7 +54,14 @@ int run_step(const StepRequest& request) {
   }
   if (request.batch) step = *request.batch;
 
-  const Batch batch = task->training_batch(items_of_step(config, *task, plan, step), step);
+  const Batch batch = [&] {
+    try {
+      return task->training_batch(items_of_step(config, *task, plan, step), step);
+    } catch (const Error& e) {
+      if (!request.batch) throw;
+      throw ConfigError(Problems{{"--batch", fmt::format("there is no batch of step {}: {}", step, e.what())}});
+    }
+  }();
   if (batch.scored == 0) throw ConfigError(Problems{{"--batch", fmt::format("step {} has no target to score, so there is no loss; try another", step)}});
   const inspect::Recorder recorder({.keep = inspect::Keep::values, .max_elements = INT64_MAX});
   const DrawScope draws(static_cast<u64>(step), 0);

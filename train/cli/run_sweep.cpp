@@ -7,13 +7,15 @@
 #include "train/cli/console.h"
 #include "train/cli/requests.h"
 #include "train/cli/signals.h"
+#include "train/cli/text_layout.h"
+#include "train/plans/plan.h"
 #include "train/sweep/sweep.h"
 
 namespace waymark::train::cli {
 namespace {
 
 // Of the terminal, now: it may be resized while the sweep runs.
-size_t columns() {
+size_t terminal_columns() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }
@@ -21,6 +23,12 @@ size_t columns() {
 }  // namespace
 
 int run_sweep(const SweepRequest& request) {
+  if (request.plan == "list") {
+    std::vector<Row> rows;
+    for (const Plan& plan : all_plans()) rows.push_back({plan.name, plan.summary});
+    fmt::print("{}", columns(rows));
+    return 0;
+  }
   SweepOptions options;
   options.out = request.out;
   options.jobs = request.jobs;
@@ -55,7 +63,7 @@ int run_sweep(const SweepRequest& request) {
     options.status = [&](const std::string& text) {
       if (text == shown) return;
       erase();
-      shown = text.substr(0, columns() - 1);
+      shown = text.substr(0, terminal_columns() - 1);
       note(std::string_view(shown));
     };
   static std::atomic<int> stop{0};
@@ -68,6 +76,8 @@ int run_sweep(const SweepRequest& request) {
     note("{} planned = {} finished{} + {} failed + {} interrupted + {} refused\n", outcome.planned, outcome.finished,
                outcome.skipped ? fmt::format(" ({} before)", outcome.skipped) : "", outcome.failed, outcome.interrupted,
                outcome.refused);
+  if (const Plan* plan = find_plan(request.plan); plan && !outcome.stopped)
+    fmt::print("{}\n", plan_table(*plan, load_runs({request.out}).runs));
   fmt::print("{}\n", request.out);
   if (outcome.stopped) return SignalGuard::exit_code(stop.load());
   return outcome.complete() ? 0 : 1;

@@ -1,4 +1,6 @@
 // waymark step CONFIG
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "train/cli/config_options.h"
@@ -21,7 +23,9 @@ StepRequest step_request(const Arguments& arguments) {
   }
   if (arguments.has("--batch")) {
     request.batch = arguments.integer("--batch");
-    if (*request.batch < 0) problems.push_back({"--batch", "must be >= 0: the number of a training step"});
+    constexpr i64 kMost = (i64{1} << 32) - 1;  // as many draws as a random stream has
+    if (*request.batch < 0 || *request.batch > kMost)
+      problems.push_back({"--batch", fmt::format("must be 0 to {}, not {}: the number of a training step", kMost, *request.batch)});
   }
   request.script = arguments.text("--script");
   if (!request.script.empty() && !fs::is_regular_file(request.script)) problems.push_back({"--script", request.script + ": no such file"});

@@ -144,7 +144,7 @@ void check_config(CheckContext& c) {
   check_data(c);
   check_table_lengths(c);
   check_limits(c);
-  if (c.registries.judge && c.fine("task", "model.position", "model.attention", "model.cross_position", "model.causal",
+  if (c.registries.judge && c.fine("task", "model.position", "model.attention", "model.cross_position", "model.causal", "model.mask",
                                    "model.embed_dim", "model.num_heads", "model.head_dim", "model.num_layers"))
     c.registries.judge(c.config, c.problems);
   if (c.registries.parameters && c.bad.empty() && c.problems.size() == before) c.registries.parameters(c.config, c.problems);

@@ -27,7 +27,6 @@ struct Limit {
 const std::vector<Limit>& limits() {
   static const std::vector<Limit> list = {
       {"model.kind", {"encoder"}, "decoders and towers are not part of this version"},
-      {"model.mask", {"\"all()\""}, "mask expressions are not part of this version"},
       {"model.cross_position", {"none"}, "no model of this version has cross-attention"},
       {"model.share_layers", {"false"}, "shared layers are not part of this version"},
       {"model.embedding_scale", {"1"}, "a factor on embeddings is not part of this version"},
@@ -70,6 +69,8 @@ void check_effects(CheckContext& c) {
   if (c.fine("model.pooling") && c.config.text("model.pooling") != "cls")
     no_effect(c, "model.cls_position", "model.pooling is not cls");
   if (!pairs) no_effect(c, "model.interaction", task + " has no pairs");
+  if (facts.kind == "tag" && c.fine("model.tie_embeddings") && c.config.boolean("model.tie_embeddings"))
+    c.add("model.tie_embeddings", "model.tie_embeddings = true: the classes of " + task + " are not its tokens");
   if (!facts.data_keys.empty())
     for (const char* key : kDataKeys)
       if (std::find(facts.data_keys.begin(), facts.data_keys.end(), key) == facts.data_keys.end())

@@ -21,6 +21,16 @@ void judge_config(const Config& config, Problems& problems) {
                  config.integer("model.head_dim")};
   model.kv_heads = config.integer("model.num_kv_heads");
   model.causal = config.boolean("model.causal");
+  try {
+    model.mask = nn::Mask::parse(config.text("model.mask"));
+    model.mask.check_heads(model.sizes.num_heads);
+    if (const auto inputs = model.mask.inputs(); !inputs.empty())
+      fail("", "{}(input) needs an array of the call, and no task of this version gives one", inputs.front());
+  } catch (const Error& e) {
+    problems.push_back({config.origin("model.mask"), e.what()});
+    return;
+  }
+  model.cls_has_position = config.text("model.pooling") == "cls" && config.text("model.cls_position") == "first";
   // A refused pair is a cell of a sweep that does not run; anything else is a mistake.
   std::vector<std::string> refusals, found, warnings;
   for (size_t i = 0; i < model.encodings.size(); ++i)

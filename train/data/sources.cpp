@@ -130,4 +130,18 @@ std::string read_shakespeare(const std::string& data_dir) {
   return read_file(*file);
 }
 
+LicenseTexts read_licenses(const std::string& data_dir) {
+  auto folders = data_folders(data_dir);
+  folders.emplace_back("/usr/share/common-licenses");
+  const auto read = [&](const std::string& name) {
+    const auto file = find_data_file(folders, {name});
+    if (!file)
+      missing(fmt::format("the licence text {} was not found. Debian has it in /usr/share/common-licenses (package "
+                          "base-files); elsewhere put it into a folder and name that by --data-dir\nSearched:{}",
+                          name, places(folders, {name})));
+    return read_file(*file);
+  };
+  return {read("GPL-3") + "\n" + read("Apache-2.0") + "\n" + read("MPL-2.0"), read("GFDL-1.3")};
+}
+
 }  // namespace waymark::train

@@ -24,5 +24,11 @@ std::filesystem::path find_text_file(const std::string& data_dir, const std::fil
 std::string read_kjv(const std::string& data_dir, bool labels);
 // tinyshakespeare.txt or tinyshakespeare/input.txt (karpathy/char-rnn, data/tinyshakespeare/input.txt).
 std::string read_shakespeare(const std::string& data_dir);
+// Licence texts that Debian installs in /usr/share/common-licenses: GPL-3, Apache-2.0 and MPL-2.0 behind each other, and
+// GFDL-1.3 for measuring.
+struct LicenseTexts {
+  std::string training, measured;
+};
+LicenseTexts read_licenses(const std::string& data_dir);
 
 }  // namespace waymark::train

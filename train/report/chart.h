@@ -69,4 +69,20 @@ struct HeatMap {
 };
 WAYMARK_API std::string draw(const HeatMap& map);
 
+// Small heat maps of one colour scale side by side: the heads of a layer. Row 0 at the top; NaN is grey. Colours grow
+// with the root of the value, so that weak and strong weights are seen in one drawing; below 0 they are orange.
+struct SmallMap {
+  std::string title;
+  i64 rows = 0, cols = 0;
+  std::vector<double> values;
+};
+struct MapGrid {
+  std::string title, description, x_label, y_label;
+  std::vector<SmallMap> maps;  // all of one size
+  i64 columns = 4;
+  i64 step = 1;                // what a cell stands for: `step` neighbours
+  double size = 170;           // of the longer side of a map
+};
+WAYMARK_API std::string draw(const MapGrid& grid);
+
 }  // namespace waymark::train

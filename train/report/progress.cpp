@@ -61,6 +61,7 @@ class Console final : public RunSink {
     text += fmt::format("  ({} parameters)", nn::with_commas(start.parameters));
     if (start.first_step > 0) text += fmt::format("  resumed at step {}", start.first_step);
     line(text);
+    if (!start.attention.empty()) line(start.attention.substr(0, start.attention.size() - 1));
   }
 
   void on_step(const StepReport& r) override {
@@ -170,7 +171,7 @@ class LogFile final : public RunSink {
   }
   ~LogFile() override { ::close(fd_); }
   void on_start(const RunStart& s) override {
-    put(fd_, fmt::format("run {}{}\n", s.id, s.first_step > 0 ? fmt::format(" resumed at step {}", s.first_step) : ""));
+    put(fd_, fmt::format("run {}{}\n", s.id, s.first_step > 0 ? fmt::format(" resumed at step {}", s.first_step) : "") + s.attention);
   }
   void on_step(const StepReport& r) override {
     if (r.record) put(fd_, plain_step_line(r) + "\n");

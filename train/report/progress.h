@@ -18,6 +18,7 @@ struct RunStart {
   i64 steps = 0;                 // planned; 0 = until another budget is used up
   i64 first_step = 0;            // > 0: a resumed run
   i64 parameters = 0;
+  std::string attention = {};    // every attention with all its options, and the pairs that it sees: whole lines
 };
 
 struct StepReport {

@@ -60,7 +60,7 @@ std::vector<std::string> write_plots(const std::vector<LoadedRun>& runs, const s
       if (file.contains("attention_mean"))
         attention.push_back({label, layer, mean_over_heads(file.get("delta"), file.get("attention_mean"), file.get("count"), 16)});
       if (file.contains("norm")) {
-        const auto x = file.get("table_delta").to_vector<double>(), y = file.get("norm").to_vector<double>();
+        const auto x = file.get(file.contains("table_delta") ? "table_delta" : "bias_delta").to_vector<double>(), y = file.get("norm").to_vector<double>();
         tables.push_back({label, layer, Curve{x, y}});
       }
     }

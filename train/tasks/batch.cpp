@@ -1,10 +1,22 @@
 #include "train/tasks/batch.h"
 
+#include <algorithm>
+
 #include "core/autograd/state.h"
 #include "core/ops/shape.h"
 #include "core/tensor/strided.h"
 
 namespace waymark::train {
+
+Batch unscored_batch(const std::vector<i64>& tokens) {
+  const i64 length = static_cast<i64>(tokens.size());
+  Batch batch{.tokens = make_empty({1, length}, kI64), .targets = make_empty({1, length}, kI64)};
+  std::copy(tokens.begin(), tokens.end(), batch.tokens.data<i64>());
+  std::fill_n(batch.targets.data<i64>(), length, kNotScored);
+  batch.items = 1;
+  batch.kept = length;
+  return batch;
+}
 
 i64 count_scored(const Tensor& targets) {
   if (targets.dtype() != kI64) return targets.numel();

@@ -1,6 +1,8 @@
 // Batch: what a model gets of some items of a task.
 #pragma once
 
+#include <vector>
+
 #include "core/tensor/tensor.h"
 
 namespace waymark::train {
@@ -24,6 +26,8 @@ struct Batch {
 
 // Items [first, first + count) of the batch, as views. `scored` and `kept` are counted anew.
 WAYMARK_API Batch slice(const Batch& batch, i64 first, i64 count);
+// One item of these tokens, without padding and without anything scored.
+WAYMARK_API Batch unscored_batch(const std::vector<i64>& tokens);
 // The targets that are not kNotScored.
 WAYMARK_API i64 count_scored(const Tensor& targets);
 

@@ -102,6 +102,18 @@ class CharMlm final : public Task {
                        tokens.size(), start(split(name), item), batch.scored, shown, answer);
   }
 
+  // `_` is a masked symbol, unless the text has that letter.
+  Batch batch_of_text(std::string_view text) const override {
+    std::vector<i64> tokens;
+    const bool underscore = has_symbol(U"_");
+    for (const std::u32string& part : prepared(text)) {
+      if (part == U"_" && !underscore) tokens.push_back(mask_id_);
+      else tokens.push_back(corpus_.vocabulary().encode(part).front());
+    }
+    if (tokens.empty()) fail(spec().name(), "the text is empty");
+    return unscored_batch(tokens);
+  }
+
   std::string fingerprint(std::string_view name) const override {
     const SplitFacts& facts = split(name);
     std::string bytes = fmt::format("{}\n{}\n", name, facts.size);
@@ -175,6 +187,26 @@ class CharMlm final : public Task {
     fail(spec().name(), "there is no split {}", facts.name);
   }
 
+  bool has_symbol(std::u32string_view symbol) const {
+    try {
+      (void)corpus_.vocabulary().encode(symbol);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+  // The symbols of a text one by one.
+  std::vector<std::u32string> prepared(std::string_view text) const {
+    std::u32string symbols;
+    if (spec().word("level") == "byte")
+      for (const char c : text) symbols.push_back(static_cast<unsigned char>(c));
+    else
+      symbols = prepare_text(decode_utf8(text, "the text"), {spec().boolean("lower"), spec().boolean("collapse")});
+    std::vector<std::u32string> list;
+    for (const char32_t c : symbols) list.emplace_back(1, c);
+    return list;
+  }
+
   static Batch empty_batch(i64 rows, i64 length) {
     return {.tokens = make_empty({rows, length}, kI64), .targets = make_empty({rows, length}, kI64)};
   }
@@ -226,7 +258,8 @@ TaskFacts char_mlm_facts(const nn::Options& spec) {
   for (const i64 length : spec.integers("test_lengths")) facts.longest = std::max(facts.longest, length);
   facts.metric = "accuracy";
   facts.metrics = {"accuracy", "loss"};
-  facts.splits = {"own", "nanogpt"};
+  facts.splits = {"own"};
+  if (spec.word("source") != "licenses") facts.splits.emplace_back("nanogpt");  // those have parts of their own
   facts.data_keys = {"data.split", "data.train_size", "data.val_size", "data.test_size", "data.shuffle", "data.drop_last"};
   return facts;
 }

@@ -1,6 +1,7 @@
 #include "train/tasks/corpus.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/io/files.h"
 #include "train/data/sources.h"
@@ -8,7 +9,7 @@
 namespace waymark::train {
 
 std::vector<nn::OptionDef> Corpus::options() {
-  return {{"source", nn::word_option("file", {"file", "kjv", "shakespeare"}), "file: the text of `path`"},
+  return {{"source", nn::word_option("file", {"file", "kjv", "shakespeare", "licenses"}), "file: the text of `path`"},
           {"path", nn::text_option(""), "a UTF-8 text, for source=file"},
           {"level", nn::word_option("char", {"char", "byte"}), "symbols: code points, or bytes"},
           {"lower", nn::bool_option(false), "lower case"},
@@ -29,30 +30,46 @@ void Corpus::check_options(const nn::Options& spec, std::vector<std::string>& pr
 
 namespace {
 
-std::string read_source(const TaskRequest& request, std::string& origin) {
+// The text, and what is measured where that is a text of its own.
+struct SourceText {
+  std::string text, measured = {};
+};
+
+SourceText read_source(const TaskRequest& request, std::string& origin) {
   const nn::Options& spec = *request.spec;
   origin = spec.word("source");
-  if (origin == "kjv") return read_kjv(request.data_dir, spec.boolean("verse_labels"));
-  if (origin == "shakespeare") return read_shakespeare(request.data_dir);
+  if (origin == "kjv") return {read_kjv(request.data_dir, spec.boolean("verse_labels"))};
+  if (origin == "shakespeare") return {read_shakespeare(request.data_dir)};
+  if (origin == "licenses") {
+    LicenseTexts texts = read_licenses(request.data_dir);
+    return {std::move(texts.training), std::move(texts.measured)};
+  }
   const std::filesystem::path path = find_text_file(request.data_dir, spec.word("path"));
   origin = path.string();
-  return read_file(path);
+  return {read_file(path)};
+}
+
+std::u32string symbols_of(const std::string& bytes, bool byte_level, const nn::Options& spec, const std::string& origin) {
+  if (!byte_level) return prepare_text(decode_utf8(bytes, origin), {spec.boolean("lower"), spec.boolean("collapse")});
+  std::u32string text;
+  for (const char c : bytes) text.push_back(static_cast<unsigned char>(c));
+  return text;
 }
 
 }  // namespace
 
 Corpus::Corpus(const TaskRequest& request, i64 least) {
   const nn::Options& spec = *request.spec;
+  std::optional<i64> border;  // where a measured text of its own begins
   try {
-    std::string bytes = read_source(request, origin_);
-    std::u32string text;
-    if (spec.word("level") == "byte") {
-      vocabulary_ = Vocabulary::of_bytes();
-      for (const char c : bytes) text.push_back(static_cast<unsigned char>(c));
-    } else {
-      text = prepare_text(decode_utf8(bytes, origin_), {spec.boolean("lower"), spec.boolean("collapse")});
-      vocabulary_ = Vocabulary::of_text(text);
+    const SourceText source = read_source(request, origin_);
+    const bool byte_level = spec.word("level") == "byte";
+    std::u32string text = symbols_of(source.text, byte_level, spec, origin_);
+    if (!source.measured.empty()) {
+      border = static_cast<i64>(text.size());
+      text += symbols_of(source.measured, byte_level, spec, origin_);
     }
+    vocabulary_ = byte_level ? Vocabulary::of_bytes() : Vocabulary::of_text(text);
     ids_ = vocabulary_.encode(text);
   } catch (const ConfigError&) {
     throw;
@@ -61,10 +78,10 @@ Corpus::Corpus(const TaskRequest& request, i64 least) {
   }
   const i64 n = static_cast<i64>(ids_.size());
   // Shares as integers, so that every machine cuts at the same symbol.
-  const i64 nine_tenths = n / 10 * 9 + n % 10 * 9 / 10;
-  test_is_val = request.split == "nanogpt";
-  train = {0, nine_tenths};
-  val = {nine_tenths, test_is_val ? n : nine_tenths + (n - nine_tenths) / 2};
+  const i64 end = border.value_or(n / 10 * 9 + n % 10 * 9 / 10);
+  test_is_val = border || request.split == "nanogpt";
+  train = {0, end};
+  val = {end, test_is_val ? n : end + (n - end) / 2};
   test = test_is_val ? val : TextPart{val.end, n};
   const i64 shortest = std::min({train.size(), val.size(), test.size()});
   if (shortest < least)

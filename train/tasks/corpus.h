@@ -19,7 +19,8 @@ struct TextPart {
 class Corpus {
  public:
   // Options of the spec: source, path, level, lower, collapse, verse_labels. data.split: own = 90 / 5 / 5 % in the order
-  // of the text; nanogpt = 90 / 10 %, the last part being validation and test at once. ConfigError for a text that is
+  // of the text; nanogpt = 90 / 10 %, the last part being validation and test at once. source=licenses has parts of its
+  // own: three licences, and a fourth one as validation and test at once. ConfigError for a text that is
   // missing, unreadable, or has fewer than `least` symbols in one of its parts.
   Corpus(const TaskRequest& request, i64 least);
 

@@ -1,7 +1,9 @@
 #include "train/tasks/registry.h"
 
 // One line per task, in the order of the documentation: the line declares the function of its file, and lists it.
-#define WAYMARK_TASKS(X) \
+#define WAYMARK_TASKS(X)  \
+  X(offset_copy_kind)      \
+  X(signed_neighbour_kind) \
   X(char_mlm_kind)
 
 namespace waymark::train {

@@ -12,6 +12,8 @@ Tensor Task::loss_sum(const Tensor& output, const Batch& batch) const {
                        {.ignore_index = kNotScored, .reduction = "sum"});
 }
 
+Batch Task::batch_of_text(std::string_view) const { fail(spec_.name(), "it reads no texts of users; name an item of a split"); }
+
 const SplitFacts& Task::split(std::string_view name) const {
   std::vector<std::string> names;
   for (const SplitFacts& s : splits()) {

@@ -63,6 +63,8 @@ class WAYMARK_API Task {
   virtual std::string item_id(std::string_view split, i64 item) const = 0;
   // Readable text of one item.
   virtual std::string describe(std::string_view split, i64 item) const = 0;
+  // A batch of one item from a user's text, of which nothing is scored. Error for a text that is none of this task.
+  virtual Batch batch_of_text(std::string_view text) const;
   // XXH3-128 over ids, tokens and targets of the split in order.
   virtual std::string fingerprint(std::string_view split) const = 0;
   // Shortcuts, computed on the very split that is reported.

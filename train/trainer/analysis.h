@@ -1,10 +1,5 @@
-// What a trained model's attention and position tables look like, as arrays for plots: <run>/position/<layer>.npz.
-//
-//   delta [D]             distances j - i, -(L-1) .. L-1
-//   attention_mean [H, D] mean weight of the pairs at a distance;  count [D]: pairs of one item
-//   within [H, 5]         share of the attention at |j - i| <= 1, 3, 5, 8, 16;  mean_distance [H], entropy [H] (nats)
-//   table_delta, table    parameters of a relative encoding and the distance of each row: [R, d], [H, R, d] or [H, R]
-//   norm [R]              length of each row (scalars: absolute value), mean over heads
+// What a trained model's attention and encodings look like, as arrays for plots: <run>/position/<layer>.npz, with the
+// names of train/inspect/layer_report.h.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +8,8 @@
 
 namespace waymark::train {
 
-// Averages over the first `items` of the validation set (of the test set, if there is none). Models without attention
-// weights write nothing.
+// Over the first `items` of the validation set (of the test set, if there is none). A model without attention writes
+// nothing.
 WAYMARK_API void write_analysis(const std::filesystem::path& folder, TaskModel& model, const Task& task, i64 items = 64);
 
 }  // namespace waymark::train

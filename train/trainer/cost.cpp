@@ -14,8 +14,8 @@ double LayerCost::total() const {
 }
 
 LayerCost layer_cost(const nn::EncodingSum& encodings, const nn::EncodingSizes& sizes, i64 ffn_dim, bool causal,
-                     i64 length) {
-  const double n = static_cast<double>(length), keys = causal ? (n + 1) / 2 : n,
+                     i64 length, std::optional<double> density) {
+  const double n = static_cast<double>(length), keys = density ? *density * n : causal ? (n + 1) / 2 : n,
                width = static_cast<double>(sizes.num_heads * sizes.head_dim), embed = static_cast<double>(sizes.embed_dim);
   LayerCost cost;
   cost.density = keys / n;

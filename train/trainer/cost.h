@@ -11,7 +11,8 @@
 
 namespace waymark::train {
 
-// Forward flops of one layer on one sequence; multiply-add = 2. Elementwise work is not counted.
+// Forward flops of one layer on one sequence; multiply-add = 2. Elementwise work is not counted. density: of the pattern,
+// if it is not that of dense attention.
 struct LayerCost {
   double projections = 0;   // q, k, v and the output: 8 L E Q
   double scores = 0;        // q·k and the mix: 4 L² Q · density
@@ -21,7 +22,7 @@ struct LayerCost {
   double total() const;
 };
 WAYMARK_API LayerCost layer_cost(const nn::EncodingSum& encodings, const nn::EncodingSizes& sizes, i64 ffn_dim,
-                                 bool causal, i64 length);
+                                 bool causal, i64 length, std::optional<double> density = {});
 
 // Forward and backward of all updates of a run, without its evaluations and without embedding and output layer, whose
 // vocabulary is known from the data only. Nothing if the number of updates or the length of an item is.

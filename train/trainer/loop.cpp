@@ -10,6 +10,7 @@
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
 #include "core/tensor/version.h"
+#include "nn/module/auxiliary.h"
 #include "train/optim/clip.h"
 #include "train/trainer/run.h"
 
@@ -62,6 +63,7 @@ bool Run::step() {
   const Batch batch = s_.task->training_batch(items, state_.step);
   double loss_sum = 0, norm = 0;
   bool updated = false;
+  line_auxiliary_.clear();
   optimizer_->zero_grad();
   if (batch.scored > 0) {
     // The loss of a step is a sum over all its targets divided once, however it is cut: never a mean of means.
@@ -71,9 +73,17 @@ bool Run::step() {
       const Batch part = count == batch.items ? batch : slice(batch, first, count);
       if (part.scored == 0) continue;
       const DrawScope draws(static_cast<u64>(state_.step), static_cast<u64>(first));
+      const nn::AuxiliaryLosses collected;
       const Tensor sum = s_.task->loss_sum(s_.model->output(part), part);
       loss_sum += sum.item<double>();
-      (sum / targets).backward();
+      Tensor loss = sum / targets;
+      // Each is a mean over the tokens of its part, so that parts count by their tokens.
+      const double share = static_cast<double>(part.kept) / static_cast<double>(std::max<i64>(1, batch.kept));
+      for (const auto& [name, term] : collected.auxiliary_losses()) {
+        loss = loss + term * share;
+        line_auxiliary_[name] += term.item<double>() * share;
+      }
+      loss.backward();
     }
     if (plan_.clip_value > 0) clip_grad_value_(parameters_, plan_.clip_value);
     norm = grad_norm(parameters_);
@@ -154,6 +164,7 @@ void Run::log_step(double loss, double norm, bool updated) {
                                                            : std::nan(""),
                            .lr = r.lr, .grad_norm = norm, .tokens = r.tokens, .time = r.time,
                            .tokens_per_s = r.tokens_per_s, .gflops = r.gflops});
+    for (const auto& [name, value] : line_auxiliary_) record.set(name, value);
     if (log_) log_->write(record);
     r.record = &record;
     state_.line_loss = 0;

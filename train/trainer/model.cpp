@@ -4,7 +4,9 @@
 
 #include "core/random/generator.h"
 #include "models/language_model.h"
+#include "nn/attention/mask_report.h"
 #include "nn/position/registry.h"
+#include "nn/spec/glob.h"
 
 namespace waymark::train {
 
@@ -24,33 +26,30 @@ class LanguageTaskModel final : public TaskModel {
 
   nn::ModuleBase& module() override { return model_; }
   Tensor output(const Batch& batch) override { return model_(batch.tokens, call_of(batch)); }
-  std::vector<Tensor> attention_weights(const Batch& batch) override {
-    return model_.attention_weights(batch.tokens, call_of(batch));
+  void visit_attentions(const Batch& batch, const models::AttentionVisitor& see) override {
+    model_.visit_attentions(batch.tokens, call_of(batch), see);
   }
   std::vector<std::string> warnings() const override { return model_.encoder.warnings(); }
 
-  std::vector<PositionTable> position_tables(i64 layer) const override {
-    std::vector<PositionTable> tables;
-    const auto& sums = model_.encoder.plan().specs.encodings;
-    if (layer < 0 || layer >= static_cast<i64>(sums.size())) return tables;
-    // The table of a layer, or the one that all share.
-    const std::string own = fmt::format("encoder.layers.{}.attention.position.", layer), shared = "encoder.position.";
-    for (const nn::Options& encoding : sums[static_cast<size_t>(layer)]) {
-      if (!encoding.has("clip")) continue;
-      const i64 clip = encoding.integer("clip");
-      for (const nn::NamedParameter& p : model_.named_parameters()) {
-        const bool here = p.name.rfind(own, 0) == 0 || p.name.rfind(shared, 0) == 0;
-        if (!here) continue;
-        const std::string leaf = p.name.substr(p.name.rfind('.') + 1);
-        const bool scalars = leaf == "scale";
-        const i64 axes = p.tensor.dim(), rows = axes < 2 ? 0 : p.tensor.size(scalars ? 1 : axes - 2);
-        if (rows != 2 * clip + 1 && rows != clip + 1) continue;
-        PositionTable table{encoding.name() + "." + leaf, {}, p.tensor};
-        for (i64 r = 0; r < rows; ++r) table.delta.push_back(rows == clip + 1 ? r : r - clip);
-        tables.push_back(std::move(table));
-      }
+  std::string attention_report() const override {
+    const nn::ModelSpecs& specs = model_.encoder.plan().specs;
+    std::vector<std::string> seen;
+    std::string text;
+    for (const nn::Options& attention : specs.attentions) {
+      const std::string name = attention.canonical();
+      if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
+      seen.push_back(name);
+      i64 layers = 0;
+      for (const nn::Options& other : specs.attentions) layers += other.canonical() == name;
+      text += fmt::format("attention {} in {} of {} layers\n", name, layers, specs.attentions.size());
+      const nn::MaskCall call = nn::sequence_call(trained_length_, specs.sizes.num_heads, specs.causal || specs.mask.implies_causal());
+      const auto pattern = nn::attention_pattern(attention, call, "attention.pattern");
+      if (!pattern) text += "  which pairs of tokens meet depends on what they are\n";
+      if (!pattern || !specs.mask.inputs().empty() || trained_length_ > nn::kExactReach) continue;
+      if (const nn::Mask pairs = *pattern & specs.mask; !pairs.is_all())
+        text += fmt::format("  pairs: {}\n{}", pairs.to_string(true), nn::to_string(nn::mask_report(pairs, call, specs.sizes.head_dim)));
     }
-    return tables;
+    return text;
   }
 
   i64 trained_rows() const override {
@@ -83,6 +82,7 @@ models::EncoderConfig encoder_config(const Config& c) {
   e.position = c.canonical("model.position");
   e.attention = c.canonical("model.attention");
   e.causal = c.boolean("model.causal");
+  e.mask = c.text("model.mask");
   e.norm = c.text("model.norm");
   e.norm_type = c.text("model.norm_type");
   e.norm_eps = c.real("model.norm_eps");
@@ -129,10 +129,12 @@ std::optional<std::vector<std::string>> parameter_names(const Config& config) {
 
 std::unique_ptr<TaskModel> make_task_model(const Config& config, const Task& task) {
   const std::string& kind = task.facts().kind;
-  if (kind != "mlm" && kind != "lm") fail("model", "this version has no model for tasks of kind {}", kind);
+  const bool tags = kind == "tag";
+  if (!tags && kind != "mlm" && kind != "lm") fail("model", "this version has no model for tasks of kind {}", kind);
   const nn::Options& init = config.spec("model.init");
   models::LanguageModelConfig lm;
-  lm.vocab_size = std::max(task.inputs(), task.outputs());
+  lm.vocab_size = tags ? task.inputs() : std::max(task.inputs(), task.outputs());
+  if (tags) lm.classes = task.outputs();
   lm.encoder = encoder_config(config);
   lm.tie_embeddings = config.boolean("model.tie_embeddings");
   lm.head_bias = config.boolean("model.head_bias");
@@ -140,6 +142,10 @@ std::unique_ptr<TaskModel> make_task_model(const Config& config, const Task& tas
   auto model = std::make_unique<LanguageTaskModel>(lm, task.split("train").length);
   for (const nn::Options& encoding : config.layers("model.position").front())
     if (encoding.name() == "learned") redraw(model->module(), "encoder.position.weight", init.real("learned_std"));
+  const NoGrad no_grad;
+  for (const std::string& glob : init.words("zero"))
+    for (const nn::NamedParameter& p : model->module().named_parameters())
+      if (nn::glob_match(glob, p.name)) p.tensor.fill_(0);
   return model;
 }
 

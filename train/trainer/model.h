@@ -7,18 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "models/encoder.h"
 #include "nn/module/module.h"
 #include "train/config/config.h"
 #include "train/tasks/task.h"
 
 namespace waymark::train {
-
-// A table of a relative encoding: the distance j - i of each row, and the rows, [R, d], [H, R, d] or [H, R].
-struct PositionTable {
-  std::string name;  // "huang-m4.table"
-  std::vector<i64> delta;
-  Tensor rows;
-};
 
 class WAYMARK_API TaskModel {
  public:
@@ -26,9 +20,11 @@ class WAYMARK_API TaskModel {
   virtual nn::ModuleBase& module() = 0;
   // What the task's loss and metrics expect for this batch.
   virtual Tensor output(const Batch& batch) = 0;
-  // Attention weights of every layer, [B, H, L, L] each, without gradient; empty if the model has none.
-  virtual std::vector<Tensor> attention_weights(const Batch&) { return {}; }
-  virtual std::vector<PositionTable> position_tables(i64) const { return {}; }  // of a layer
+  // Forward, in which the attention of each layer and what it is given are shown, without gradients. A model without
+  // attention shows nothing.
+  virtual void visit_attentions(const Batch&, const models::AttentionVisitor&) {}
+  // Every attention with all its options, and which pairs of tokens it joins in an item of training; whole lines.
+  virtual std::string attention_report() const { return ""; }
   // Properties that are lost with this choice of encodings and attentions: the judge's warnings.
   virtual std::vector<std::string> warnings() const { return {}; }
   // Longest item it can take at positions that training reaches; 0: any. Rows of a learned table beyond it stay as they

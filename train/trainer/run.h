@@ -100,6 +100,7 @@ class Run {
   i64 saved_step_ = -1, first_step_ = 0;
   bool improved_ = false;  // this step's validation is the best
   double line_flops_ = 0;
+  std::map<std::string, double> line_auxiliary_;  // auxiliary losses of the last step, by name
   inspect::GrowthWatch growth_;  // of graphs that are kept from step to step
   double eval_seconds_ = 0;  // measured, for the estimate of what is left
   i64 evals_ = 0;

@@ -109,7 +109,8 @@ RunResult Run::run() {
   }
   try {
     reset_peak();
-    const RunStart start{config_.id(), config_.name(), s_.folder.string(), plan_.steps, first_step_, parameter_count_};
+    const RunStart start{config_.id(), config_.name(), s_.folder.string(), plan_.steps, first_step_, parameter_count_,
+                         s_.model->attention_report()};
     tell([&](RunSink& sink) { sink.on_start(start); });
     return finish(train());
   } catch (const std::exception& e) {

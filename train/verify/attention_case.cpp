@@ -4,7 +4,7 @@
 #include "core/ops/create.h"
 #include "core/ops/convert.h"
 #include "core/ops/shape.h"
-#include "nn/attention/dense.h"
+#include "nn/attention/projected.h"
 #include "train/verify/kinds.h"
 
 namespace waymark::train {
@@ -59,8 +59,8 @@ bool need_parameters(CaseContext& c, const nn::EncodingSum& sum, const nn::Encod
   return fits;
 }
 
-nn::AttentionConfig AttentionKeys::read(JsonReader& r, bool cross) {
-  nn::AttentionConfig a;
+AttentionKeys::AttentionKeys(JsonReader& r, bool cross) {
+  nn::AttentionConfig& a = config;
   a.num_heads = size_key(r, "num_heads", 1);
   a.head_dim = size_key(r, "head_dim", 1, 0);
   a.embed_dim = size_key(r, "embed_dim", 1, a.num_heads * a.head_dim);
@@ -80,13 +80,27 @@ nn::AttentionConfig AttentionKeys::read(JsonReader& r, bool cross) {
     else if (scale->is_string() && scale->as_string() == "none") a.scale = 1;
     else if (!scale->is_string() || scale->as_string() != "default") r.refuse("scale", "must be \"default\", \"none\" or a number");
   }
-  // Keys of attentions that later versions will have; their neutral values are fine.
-  if (const auto shared = r.maybe_flag("shared_qk"); shared.value_or(false)) r.refuse("shared_qk", "belongs to reformer, which is not part of this version");
-  if (const Json* mask = r.get("mask")) {
-    if (!(mask->is_string() && (mask->as_string().empty() || mask->as_string() == "all()")))
-      r.refuse("mask", "mask expressions are not part of this version");
+  const bool reformer = a.attention.rfind("reformer", 0) == 0;
+  if (const auto shared = r.maybe_flag("shared_qk"); shared && *shared != reformer)
+    r.refuse("shared_qk", reformer ? "must be true: queries and keys of reformer are one vector" : "must be false: only reformer has one vector for queries and keys");
+  if (const auto text = r.maybe_text("mask"); text && !text->empty()) {
+    try {
+      mask = nn::Mask::parse(*text);
+    } catch (const Error& e) {
+      r.refuse("mask", e.what());
+    }
   }
-  if (r.maybe_integer("shift").value_or(0) != 0) r.refuse("shift", "belongs to block patterns, which are not part of this version");
+  shift = r.maybe_integer("shift").value_or(0);
+}
+
+nn::MaskArrays mask_arrays(CaseContext& c) {
+  nn::MaskArrays a;
+  const auto bits = [&](const char* name) { return keep_of(c, fmt::format("input.{}", name)); };
+  if (c.has("input.documents")) a.documents = c.get("input.documents");
+  if (c.has("input.lengths")) a.lengths = c.get("input.lengths");
+  a.keys = bits("keys");
+  a.global = bits("global");
+  a.dense = bits("dense");
   return a;
 }
 
@@ -122,7 +136,8 @@ void compare_gradients(CaseContext& c, const std::vector<CaseOutput>& outputs,
 void run_attention_case(CaseContext& c) {
   const DefaultDType dtype(c.dtype());
   JsonReader r(c.config(), "config");
-  const nn::AttentionConfig config = AttentionKeys::read(r, c.has("input.context"));
+  const AttentionKeys keys_of_config(r, c.has("input.context"));
+  const nn::AttentionConfig& config = keys_of_config.config;
   r.finish();
   need_axes(c, "input.x", "[B, L, E]");
   need_axes(c, "input.context", "[B, M, E]");
@@ -136,7 +151,9 @@ void run_attention_case(CaseContext& c) {
   const Tensor x = leaf_of(c, "input.x"), context = config.cross ? leaf_of(c, "input.context") : Tensor();
   const i64 keys = config.cross ? context.size(1) : x.size(1);
   nn::AttentionInput in{.x = x, .context = context, .positions = positions_or_range(c, "input.positions", x.size(1)),
-                        .key_keep = keep_of(c, "input.mask"), .segments = c.has("input.segments") ? c.get("input.segments") : Tensor(), .want_weights = c.wants("weights")};
+                        .key_keep = keep_of(c, "input.mask"), .mask = keys_of_config.mask, .arrays = mask_arrays(c),
+                        .segments = c.has("input.segments") ? c.get("input.segments") : Tensor(),
+                        .shift = keys_of_config.shift, .want_weights = c.wants("weights")};
   if (config.cross) in.context_positions = positions_or_range(c, "input.key_positions", keys);
   const nn::AttentionOutput out = (*attention)(in);
   const Tensor rows = config.cross ? Tensor() : in.key_keep;
@@ -149,7 +166,8 @@ void run_attention_case(CaseContext& c) {
 void run_attention_core_case(CaseContext& c) {
   const DefaultDType dtype(c.dtype());
   JsonReader r(c.config(), "config");
-  nn::AttentionConfig config = AttentionKeys::read(r, false);
+  const AttentionKeys keys_of_config(r, false);
+  nn::AttentionConfig config = keys_of_config.config;
   r.finish();
   config.out_proj = false;
   // Without tokens, what has their width is a parameter of an encoding.
@@ -161,18 +179,23 @@ void run_attention_core_case(CaseContext& c) {
   if (!nn::at_input(setup.encodings).empty()) return c.problem("config.position: an input-site encoding has no meaning without tokens");
   if (!need_shape(c, "input.q", {-1, config.num_heads, -1, setup.sizes.head_dim}) || !need_parameters(c, setup.encodings, setup.sizes))
     return;
-  nn::DenseAttention attention(nullptr, "", setup);
-  c.parameters(attention, "?_proj.*");  // the projections of tokens stay out
-  const Tensor q = leaf_of(c, "input.q"), k = leaf_of(c, "input.k"), v = leaf_of(c, "input.v");
-  nn::AttentionInput in{.positions = positions_or_range(c, "input.positions", q.size(2)), .key_keep = keep_of(c, "input.mask")};
+  const auto made = nn::make_attention(nullptr, "", setup);
+  const auto* attention = dynamic_cast<const nn::ProjectedAttention*>(made.get());
+  if (!attention) return c.problem(setup.attention.short_form() + " has no part without projections");
+  const bool one_vector = !attention->k_proj;  // input.q is the queries and the keys
+  if (!one_vector && !c.has("input.k")) return c.problem(no_tensor("input.k"));
+  c.parameters(*made, "?_proj.*");  // the projections of tokens stay out
+  const Tensor q = leaf_of(c, "input.q"), k = one_vector ? Tensor() : leaf_of(c, "input.k"), v = leaf_of(c, "input.v");
+  nn::AttentionInput in{.positions = positions_or_range(c, "input.positions", q.size(2)), .key_keep = keep_of(c, "input.mask"),
+                        .mask = keys_of_config.mask, .arrays = mask_arrays(c), .shift = keys_of_config.shift};
   if (c.has("input.key_positions")) in.context_positions = nn::Positions(c.get("input.key_positions"));
-  const auto [z, weights] = attention.core(q, k, v, in);
+  const auto [z, weights] = attention->core(q, k, v, in);
   Tensor rows;
   if (in.key_keep.defined()) rows = in.key_keep.unsqueeze(1).expand({q.size(0), q.size(1), q.size(2)});
   if (rows.defined()) c.compare_rows("output", z, rows);
   else c.compare("output", z);
   if (c.wants("weights")) c.compare("weights", weights);
-  compare_gradients(c, {{"output", z, rows}}, {{"q", q}, {"k", k}, {"v", v}}, &attention);
+  compare_gradients(c, {{"output", z, rows}}, {{"q", q}, {"k", k}, {"v", v}}, &*made);
 }
 
 namespace {

@@ -48,8 +48,13 @@ bool need_shape(CaseContext& c, const std::string& name, const Shape& wanted);
 bool need_parameters(CaseContext& c, const nn::EncodingSum& sum, const nn::EncodingSizes& sizes);
 // The keys that all kinds with an attention share.
 struct AttentionKeys {
-  static nn::AttentionConfig read(JsonReader& r, bool cross);
+  AttentionKeys(JsonReader& r, bool cross);
+  nn::AttentionConfig config;
+  nn::Mask mask;  // of the call
+  i64 shift = 0;
 };
+// What `input` stands for in the mask of a case.
+nn::MaskArrays mask_arrays(CaseContext& c);
 nn::Positions positions_or_range(CaseContext& c, const std::string& name, i64 length);
 Tensor keep_of(CaseContext& c, const std::string& name);  // b8; undefined if the file has none
 Tensor leaf_of(CaseContext& c, const std::string& name);  // requires grad if its gradient is wanted

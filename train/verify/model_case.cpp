@@ -10,7 +10,8 @@
 namespace waymark::train {
 namespace {
 
-models::EncoderConfig encoder_keys(JsonReader& r, const nn::AttentionConfig& a) {
+models::EncoderConfig encoder_keys(JsonReader& r, const AttentionKeys& keys) {
+  const nn::AttentionConfig& a = keys.config;
   if (!a.out_proj) r.refuse("out_proj", "must be true: a layer has its output projection");
   models::EncoderConfig e;
   e.embed_dim = a.embed_dim;
@@ -20,6 +21,7 @@ models::EncoderConfig encoder_keys(JsonReader& r, const nn::AttentionConfig& a) 
   e.position = a.position;
   e.attention = a.attention;
   e.causal = a.causal;
+  e.mask = keys.mask.to_string();
   e.scale = a.scale;
   e.attention_bias = a.bias;
   e.ffn_dim = size_key(r, "ffn_dim", 1);
@@ -49,17 +51,18 @@ struct OneLayer : nn::Module<OneLayer> {
 void run_encoder_layer_case(CaseContext& c) {
   const DefaultDType dtype(c.dtype());
   JsonReader r(c.config(), "config");
-  const nn::AttentionConfig attention = AttentionKeys::read(r, false);
-  const models::EncoderConfig config = encoder_keys(r, attention);
+  const AttentionKeys keys(r, false);
+  const models::EncoderConfig config = encoder_keys(r, keys);
   r.finish();
-  const nn::AttentionSetup setup = nn::resolve_attention(attention);
+  const nn::AttentionSetup setup = nn::resolve_attention(keys.config);
   if (!nn::at_input(setup.encodings).empty()) return c.problem("config.position: an input-site encoding belongs to the stack, not to a layer");
   need_axes(c, "input.x", "[B, L, E]");
   if (!need_shape(c, "input.x", {-1, -1, config.embed_dim}) || !need_layer(c, "param.", config, setup.encodings, setup.sizes)) return;
   OneLayer root(config, setup);
   c.parameters(root.layer);
   const Tensor x = leaf_of(c, "input.x");
-  const models::EncoderCall call{.positions = positions_or_range(c, "input.positions", x.size(1)), .keep = keep_of(c, "input.mask")};
+  const models::EncoderCall call{.positions = positions_or_range(c, "input.positions", x.size(1)), .keep = keep_of(c, "input.mask"),
+                                 .mask = keys.mask, .arrays = mask_arrays(c), .shift = keys.shift};
   const Tensor y = root.layer(x, call);
   if (call.keep.defined()) c.compare_rows("output", y, call.keep);
   else c.compare("output", y);
@@ -72,8 +75,9 @@ void run_training_case(CaseContext& c) {
   JsonReader m(top.need("model"), "config", "model");
   models::LanguageModelConfig config;
   config.vocab_size = size_key(m, "vocab_size", 1);
-  const nn::AttentionConfig attention = AttentionKeys::read(m, false);
-  config.encoder = encoder_keys(m, attention);
+  const AttentionKeys keys(m, false);
+  if (keys.shift != 0) m.refuse("shift", "must be 0: a model trains with the borders that it has");
+  config.encoder = encoder_keys(m, keys);
   config.encoder.num_layers = size_key(m, "num_layers", 1);
   config.tie_embeddings = m.maybe_flag("tie_embeddings").value_or(false);
   config.head_bias = m.maybe_flag("head_bias").value_or(true);

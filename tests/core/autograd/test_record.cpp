@@ -66,7 +66,7 @@ TEST_CASE("a user's own op: gradcheck, second order, card, and no cost where no 
   CHECK(run.until("soft_threshold"));
   run.step();
   CHECK(has(run.current().to_string(), "dx = g where |x| > t"));
-  CHECK(has(run.current().to_string(), "saved  input 0 [4] f64   32 B   version 0/0"));
+  CHECK(has(run.current().to_string(), "saved  input [4] f64   32 B   version 0/0"));
 }
 
 TEST_CASE("a wrong rule is told what is wrong with it") {

@@ -8,6 +8,9 @@
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
 #include "core/ops/inplace.h"
+#include "core/ops/join.h"
+#include "core/ops/matmul.h"
+#include "core/ops/norm.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
@@ -38,7 +41,7 @@ TEST_CASE("recorder: what a forward event says") {
   CHECK(e.bytes == 96);
   CHECK(e.flops == 24);
   REQUIRE(e.saved.size() == 1);
-  CHECK(e.saved[0].what == "output 0");
+  CHECK(e.saved[0].what == "output");
   CHECK(e.saved[0].tensor == e.outputs.at(0));
   CHECK(e.saved[0].bytes == 48);
   const inspect::TensorRecord& in = recorder.trace().tensors()[e.inputs.at(0)];
@@ -270,6 +273,21 @@ TEST_CASE("C47: the saved lists of the cards are the memory that the graph keeps
   CHECK(has(once.current().to_string(), "freed"));
 }
 
+TEST_CASE("saved values have the names of the op's schema") {
+  const Tensor x = leaf({2, 3}, {1, -2, 3, 0, 5, -6}, "x"), w = leaf({3, 2}, {1, 2, 3, 4, 5, 6}, "w");
+  const inspect::Recorder recorder({.keep = inspect::Keep::values});
+  const inspect::Trace trace = inspect::record(cat({x.matmul(w), x.matmul(w)}).norm());
+  CHECK(trace.node("matmul").card().saved[0].what == "input");
+  CHECK(trace.node("matmul").card().saved[1].what == "other");
+  for (const NodeCard& card : trace.backward()) {
+    CAPTURE(card.label);
+    const inspect::ForwardRecord* e = trace.find_forward(card.seq);
+    REQUIRE(e);
+    REQUIRE(e->saved.size() == card.saved.size());
+    for (size_t i = 0; i < card.saved.size(); ++i) CHECK(e->saved[i].what == card.saved[i].what);
+  }
+}
+
 TEST_CASE("shared saved values name the other node") {
   const Tensor x = leaf({2}, {1, 2}, "x");
   const Tensor y = x.exp();
@@ -369,4 +387,23 @@ TEST_CASE("create_graph under a recorder: second-order ops are events of their o
   const size_t before = recorder.trace().forward().size();
   grad(g.sum(), {x});
   CHECK(recorder.trace().forward().size() == before + 1);  // the sum; what rules do inside is no event
+}
+
+TEST_CASE("C48: a trace holds both halves of every node, the forward event and the card of its rule") {
+  const Tensor x = leaf({2, 3}, {1, -2, 3, 0, 5, -6}, "x"), w = leaf({3}, {1, 2, 3}, "w");
+  const inspect::Recorder recorder({.keep = inspect::Keep::values});
+  const Tensor loss = (x * w).softmax(-1).square().sum();
+  const inspect::Trace trace = inspect::record(loss);
+  REQUIRE(trace.forward().size() == 4);
+  REQUIRE(trace.backward().size() == 4);
+  for (const NodeCard& card : trace.backward()) {
+    const inspect::ForwardRecord* f = trace.find_forward(card.seq);
+    REQUIRE_MESSAGE(f, card.label);
+    CHECK(f->op->name == card.op);
+    CHECK(card.recorded);
+    REQUIRE(!card.incoming.empty());
+    CHECK(card.incoming[0].gradient.computed);
+    REQUIRE(!f->outputs.empty());
+    CHECK(trace.tensors().at(f->outputs[0]).value.defined());
+  }
 }

@@ -112,12 +112,12 @@ TEST_CASE("stepper: the card and its parts") {
   walk("until masked_softmax\nstep\n");
   const std::string card = walk("card\n");
   for (const char* part : {"masked_softmax #", "encoder.layers.1.attention", ".cpp:", "dx = s·y ⊙ (g − Σ g⊙y)", "dim=3", "  input  ",
-                           "  output ", "  in     g [2, 2, 4, 4] f32", "1 contribution: matmul #", "  saved  output 0",
+                           "  output ", "  in     g [2, 2, 4, 4] f32", "1 contribution: matmul #", "  saved  output [",
                            "shared with matmul #", "of the run's", "  out    ", "gain ", "arrived 1 of 1", "  check  not run"})
     CHECK_MESSAGE(has(card, part), part);
   CHECK(has(walk("in\n"), "  in     g [2, 2, 4, 4] f32"));
   CHECK(has(walk("out\n"), "arrived 1 of 1"));
-  CHECK(has(walk("saved\n"), "saved  output 0 [2, 2, 4, 4] f32"));
+  CHECK(has(walk("saved\n"), "saved  output [2, 2, 4, 4] f32"));
   CHECK(walk("hooks\n") == "  hooks  none\n");
   const std::string checked = walk("check\ncard\n");
   CHECK(has(checked, "check  passed: "));
@@ -193,6 +193,37 @@ TEST_CASE("stepper: check all finds the wrong rule") {
   CHECK(has(text, "largest error  "));
   CHECK(walk.run.index() == 3);  // where it was
   CHECK(has(walk("check everything\n"), "check stands alone"));
+}
+
+TEST_CASE("stepper: an unknown word in an expectation is an error, not a text") {
+  Walk walk;
+  walk("step\n");
+  const auto told = [&](const std::string& line, const std::string& part) {
+    const Session s = run_lines(walk.run, line + "\n", true);
+    CHECK_MESSAGE(s.code == 1, line);
+    CHECK_MESSAGE(has(s.out, part), line << ": " << s.out);
+  };
+  told("expect chek != failed", "chek is nothing that is known here");
+  told("expect chek != failed", "Did you mean check?");
+  told("expect failed == failed", "failed is nothing that is known here");
+  told("expect check != faild", "check is never faild; it is one of passed, failed, not run, not possible");
+  told("expect op != sofmax", "no op is called sofmax. Did you mean softmax");
+  told("expect crossentropy == op", "no op is called crossentropy");
+  told("expect scope != nowhere", "no scope is called nowhere");
+  told("expect nrm(g) < 1", "there is no nrm(T); there are norm, min");
+  told("expect stp == 1", "stp is nothing that is known here");
+  told("expect norm(g) != nan", "nothing compares with nan");
+  CHECK(run_lines(walk.run, "expect op != softmax\nexpect cross_entropy == op\nexpect 1 == step\nexpect check != failed\n", true).code == 0);
+}
+
+TEST_CASE("stepper: until what cannot come up says so") {
+  Walk walk;
+  CHECK(has(walk("until norm>nan\n"), "nothing is above NaN"));
+  CHECK(has(walk("until gain>nan\n"), "nothing is above NaN"));
+  CHECK(has(walk("until #99999999\n"), "no node of this run is #99999999; they are numbered from #"));
+  for (const char* bad : {"#", "#-1", "#1.5", "#x", "#99999999999999999999999"})
+    CHECK_MESSAGE(has(walk(std::string("until ") + bad + "\n"), "# is followed by the number of a node"), std::string(bad));
+  CHECK(has(walk("until nowhere.cpp:12\n"), "no node of this run comes from nowhere.cpp:12"));
 }
 
 TEST_CASE("stepper: expectations, errors and exit codes") {

@@ -135,30 +135,6 @@ TEST_CASE("attention terms: gradients of each family") {
                     {randn({2}, kF64), randn({1}, kF64)}, false);
 }
 
-TEST_CASE("attention terms: a program's own functions have first derivatives only, in f64 whatever the dtype") {
-  TermRig rig;
-  const Tensor w = randn({2}, kF64).requires_grad_(), c = randn({1}, kF64).requires_grad_();
-  const Tensor z = attention_reference(rig.call({{"f", Stage::bias, custom_of(w, c)}})).z;
-  RunOptions keep;
-  keep.create_graph = true;
-  const GradMap first = grad(sum(z * z), {w}, keep);
-  const std::string text = error_text([&] { sum(first.begin()->grad).backward(); });
-  CHECK(has(text, "a program's own function of pairs has a first derivative only"));
-  // One row of the batch where positions are shared and the function does not read the row.
-  Custom shared = custom_of(w.detach(), c.detach());
-  i64 tiles = 0;
-  shared.forward = [&tiles](const TileRef&, Custom::In, std::span<double>, std::span<double> value) {
-    ++tiles;
-    std::fill(value.begin(), value.end(), 0.0);
-  };
-  rig.key_positions = make<i64>({4}, {0, 1, 2, 3});
-  (void)attention_reference(rig.call({{"f", Stage::bias, shared}}));
-  CHECK(tiles == 4);
-  shared.reads_batch = false;
-  (void)attention_reference(rig.call({{"f", Stage::bias, shared}}));
-  CHECK(tiles == 6);
-}
-
 TEST_CASE("attention terms: what does not fit is refused by name") {
   const TermRig rig;
   const Tensor beta = zeros({2, 3}, kF64);

@@ -47,7 +47,7 @@ void add_test_attentions() {
 TEST_CASE("judge: verdicts from the facts") {
   add_test_attentions();
   for (const std::string& spec : test::encoding_specs())
-    for (const Options& o : sum_of(spec)) CHECK(judge(o, attention("dense"), facts_of(o).needs_causal_call).ruling == Ruling::accept);
+    for (const Options& o : sum_of(spec)) CHECK(judge(o, attention("dense"), !test::accepted(spec)).ruling == Ruling::accept);
   const auto ruling = [](const char* e, const char* a, bool causal = false, bool cross = false) {
     return judge(encoding(e), attention(a), causal, cross).ruling;
   };
@@ -58,6 +58,13 @@ TEST_CASE("judge: verdicts from the facts") {
   CHECK(ruling("rope", "test-mixer") == Ruling::refuse);
   for (const char* e : {"shaw", "huang-m1", "huang-m2", "huang-m3", "huang-m4"})
     for (const char* a : {"test-pooled", "test-linear", "test-mixer"}) CHECK(ruling(e, a) == Ruling::refuse);
+  for (const char* e : {"cope", "xpos"}) {
+    CHECK(ruling(e, "dense") == Ruling::refuse);
+    CHECK(ruling(e, "dense", true) == Ruling::accept);
+    CHECK(ruling(e, "dense", true, true) == Ruling::refuse);
+  }
+  CHECK(ruling("xpos", "test-linear", true) == Ruling::warn);
+  CHECK(ruling("cope", "test-linear", true) == Ruling::refuse);
   CHECK(ruling("none", "test-pooled", true) == Ruling::refuse);
   CHECK(ruling("none", "test-linear", true) == Ruling::accept);
   CHECK(ruling("none", "test-linear", false, true) == Ruling::refuse);
@@ -88,13 +95,18 @@ TEST_CASE("judge: texts name the reason and what works instead") {
       if (refused.ruling != Ruling::refuse) continue;
       CHECK(!refused.works_here.empty());
       CHECK(!refused.works_there.empty());
-      // "xpos (causal)": in a causal call.
-      const auto ruling = [](const std::string& e, const std::string& to) {
-        const auto plain = [](const std::string& name) { return name.substr(0, name.find(" (causal)")); };
-        return judge(encoding(plain(e)), attention(plain(to)), (e + to).find(" (causal)") != std::string::npos).ruling;
+      // "xpos (causal)": only in a causal call.
+      const auto works = [](std::string e, std::string a2) {
+        bool causal = false;
+        for (std::string* name : {&e, &a2})
+          if (const size_t at = name->find(" (causal)"); at != std::string::npos) {
+            name->resize(at);
+            causal = true;
+          }
+        return judge(encoding(e), attention(a2), causal).ruling != Ruling::refuse;
       };
-      for (const std::string& name : refused.works_here) CHECK(ruling(name, a) != Ruling::refuse);
-      for (const std::string& name : refused.works_there) CHECK(ruling(info->name(), name) != Ruling::refuse);
+      for (const std::string& name : refused.works_here) CHECK(works(name, a));
+      for (const std::string& name : refused.works_there) CHECK(works(info->name(), name));
     }
 }
 
@@ -115,8 +127,8 @@ TEST_CASE("judge: a whole model, all problems at once") {
            .sizes = {8, 4, 2}, .kv_heads = 2, .causal = true, .cross = true};
   problems.clear();
   judge_model(model, problems, warnings);
-  CHECK(problems[0] == "test-mixer cannot be causal");
-  CHECK(problems[1] == "test-mixer has no cross-attention");
+  CHECK(problems[0].rfind("test-mixer cannot be causal; causal here: dense, local, strided, fixed, longformer, bigbird", 0) == 0);
+  CHECK(problems[1].rfind("test-mixer has no cross-attention; use dense, routing", 0) == 0);
   CHECK(problems[2] == "test-mixer cannot share key heads");
 }
 
@@ -196,6 +208,52 @@ TEST_CASE("judge: property 14, the matrix is the stored one, and every refusal n
       }
 }
 
+TEST_CASE("judge: refusals and warnings of attentions name the reason and what works") {
+  const auto built = [](AttentionConfig c) { return test::error_text([&] { (void)resolve_attention(c); }); };
+  const auto spec = [&](const char* text) { return built({.embed_dim = 8, .num_heads = 2, .attention = text}); };
+  CHECK(spec("local(window=2, block=3)") == "attention: local: window and block exclude each other");
+  CHECK(spec("local(before=1)") == "attention: local: before and after count blocks: give block");
+  CHECK(spec("bigbird(window=2)") == "attention: bigbird: window=2 must be odd");
+  CHECK(spec("reformer(buckets=5)") == "attention: reformer: buckets=5 must be even");
+  CHECK(spec("fixed(stride=8, c=9)") == "attention: fixed: c=9 is larger than stride=8");
+  CHECK(spec("longformer(dilation=[1,2,3])") == "attention: longformer: dilation has 3 numbers for 2 heads");
+  CHECK(has(spec("local(block=0)"), "local: option block must be int 1..1073741824 or none, not int 0"));
+  for (const char* text : {"strided(stride=0)", "reformer(chunk=0)", "routing(clusters=0)", "longformer(window=-1)", "bigbird(block=0)"})
+    CHECK(has(spec(text), "must be int"));
+  CHECK(built({.embed_dim = 8, .num_heads = 2, .attention = "routing", .causal = true})
+            .rfind("attention: routing cannot be causal: cluster membership is chosen over the whole sequence; causal here: dense, local", 0) == 0);
+  CHECK(has(built({.embed_dim = 8, .num_heads = 2, .num_kv_heads = 1, .attention = "reformer"}), "reformer cannot share key heads: it has no k_proj"));
+  CHECK(has(built({.embed_dim = 8, .num_heads = 2, .num_kv_heads = 1, .attention = "routing"}), "routing cannot share key heads"));
+  CHECK(built({.embed_dim = 8, .num_heads = 2, .num_kv_heads = 1, .attention = "bigbird"}) == "(no error)");
+  // Two problems of a spec are told together.
+  const std::string both = spec("bigbird(window=2, block=0)");
+  CHECK(has(both, "block"));
+  // A mask that an attention cannot take, by its facts.
+  AttentionFacts pooled;
+  pooled.key_padding = true;
+  pooled.why_not_mask = "means would mix documents";
+  const Options any = attention("dense");
+  CHECK(mask_refusal(any, Mask::parse("documents(input)"), pooled).rfind("dense cannot take documents(input): means would mix documents; use dense, local", 0) == 0);
+  CHECK(mask_refusal(any, Mask::parse("lengths({3})"), pooled).empty());
+  pooled.documents = true;
+  CHECK(mask_refusal(any, Mask::parse("documents(input)"), pooled).empty());
+  CHECK_FALSE(mask_refusal(any, Mask::causal(), pooled).empty());
+  // [CLS]
+  ModelSpecs model{.encodings = {sum_of("none")}, .attentions = {attention("local")}, .sizes = {8, 2, 4}};
+  std::vector<std::string> problems, warnings;
+  judge_model(model, problems, warnings);
+  CHECK(warnings.empty());
+  model.cls_has_position = true;
+  judge_model(model, problems, warnings);
+  REQUIRE(warnings.size() == 1);
+  CHECK(has(warnings[0], "local: [CLS] at position 0 sees its own neighbourhood only; model.cls_position=none makes it global, or use model.pooling=mean"));
+  warnings.clear();
+  model.attentions = {attention("longformer(global=1)")};
+  judge_model(model, problems, warnings);
+  CHECK(warnings.empty());
+  CHECK(problems.empty());
+}
+
 TEST_CASE("judge: the matrix") {
   add_test_attentions();
   const JudgeMatrix m = judge_matrix();
@@ -206,6 +264,9 @@ TEST_CASE("judge: the matrix") {
     return m.cells[static_cast<size_t>(row - m.encodings.begin())][static_cast<size_t>(column - m.attentions.begin())];
   };
   CHECK(cell("spe-sine", "dense").mark() == "?");
+  for (const char* e : {"cope", "xpos"}) CHECK(cell(e, "dense").mark() == "yes*");
+  CHECK(cell("xpos", "test-linear").mark() == "w*");
+  CHECK(cell("cope", "test-linear").mark() == "-");
   CHECK(cell("rope", "test-pooled").mark() == "w");
   CHECK(cell("shaw", "test-pooled").mark() == "-");
   CHECK(cell("shaw", "test-pooled").notes[0] == "it never forms a score for one (query, key) pair");

@@ -298,12 +298,16 @@ TEST_CASE("biases: t5 has the buckets of its authors") {
 }
 
 TEST_CASE("positions 8.4 no. 7: no bucket beyond the table, up to ten times max_distance; exact integer arithmetic") {
-  for (const auto& [buckets, max_distance] : {std::pair<i64, i64>{8, 16}, {8, 9}, {4, 64}, {6, 40}, {8, 50}, {10, 12}, {8, 27}})
+  for (const auto& table : {std::pair<i64, i64>{8, 16}, {8, 9}, {4, 64}, {6, 40}, {8, 50}, {10, 12}, {8, 27}, {9, 128}})
     for (const bool causal : {false, true}) {
+      const i64 buckets = table.first, max_distance = table.second;
+      // In the last of them the logarithm falls short of a whole number at 8, 16 and 64.
+      const bool odd = buckets % 2 != 0;
+      if (odd && !causal) continue;
       CAPTURE(buckets);
       CAPTURE(max_distance);
       CAPTURE(causal);
-      Biases t5(fmt::format("t5(buckets={}, max_distance={})", buckets, max_distance));
+      Biases t5(fmt::format("t5(buckets={}, max_distance={}, bidirectional={})", buckets, max_distance, odd ? "false" : "auto"));
       const NoGrad off;
       for (i64 i = 0; i < buckets; ++i) t5.parameter_of("bias").detach().at<double>({i, 0}) = static_cast<double>(i);
       const i64 all = 10 * max_distance, n = causal ? buckets : buckets / 2, m = n / 2;

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "nn/attention/judge.h"
+#include "core/io/files.h"
 #include "tests/error_text.h"
+#include "tests/temporary_folder.h"
 #include "tests/train/cli/program.h"
 #include "train/report/json.h"
 
@@ -33,8 +35,8 @@ TEST_CASE("explain and help show what a bias is") {
   const auto t5 = run_waymark({"explain", "--position", "t5 + kerple-power + fire"});
   CHECK(t5.code == 0);
   CHECK(has(t5.out, "b_ij = bias[bucket(p_j − p_i), h]"));
-  CHECK(has(t5.out, "position.bias [32, 4], 128 numbers once, starts as N(0, 0.02^2), does not decay, shared by the layers"));
-  CHECK(has(t5.out, "position.p [4], 4 numbers per layer, starts as U(0, 2), stays in [0.01, 2], does not decay"));
+  CHECK(has(t5.out, "position.bias [32, 4], 128 numbers once, starts as N(0, 0.02^2), does not decay,"));
+  CHECK(has(t5.out, "position.p [4], 4 numbers per layer, starts as U(0, 2), stays in [0.01, 2], "));
   CHECK(has(t5.out, "stays at or above 0.01"));
   CHECK(has(t5.out, "shift invariant  while p_i <= threshold"));
   const auto odd = run_waymark({"explain", "--position", "t5(buckets=31)"});
@@ -47,6 +49,32 @@ TEST_CASE("explain and help show what a bias is") {
   const auto one = run_waymark({"help", "alibi"});
   CHECK(has(one.out, "b_ij = −m_h·|p_j − p_i|"));
   CHECK(has(one.out, "symmetric"));
+}
+
+TEST_CASE("explain prints the pairs of a pattern, its report and its pictures") {
+  const test::TemporaryFolder folder;
+  const std::string svg = (folder.path() / "a.svg").string(), pgm = (folder.path() / "a.pgm").string();
+  const auto o = run_waymark({"explain", "--attention", "local(window=2)", "--lengths", "16", "--svg", svg, "--pgm", pgm});
+  CHECK(o.code == 0);
+  CHECK(has(o.out, "\npairs: window(2, 2)\n"));
+  CHECK(has(o.out, "  74 pairs; keys per query: 3 to 5, 4.625 on average; empty rows: 0\n"));
+  CHECK(has(o.out, "all pairs are joined after 8"));
+  CHECK(has(o.out, "\n███·············\n████············\n"));
+  CHECK(has(o.out, "density 0.29"));
+  CHECK(has(read_file(svg), "<svg"));
+  CHECK(read_file(pgm).rfind("P2\n16 16\n", 0) == 0);
+  const auto d = run_waymark({"explain", "--attention", "local(block=4)", "--mask", "~columns({0})", "--shift", "2", "--causal", "--against",
+                              "dense", "--lengths", "8"});
+  CHECK(d.code == 0);
+  CHECK(has(d.out, "pairs: blocks(4) & ~columns({0})"));
+  CHECK(has(d.out, "against dense: "));
+  CHECK(has(d.out, "empty rows: 1"));
+  const auto routing = run_waymark({"explain", "--attention", "routing", "--lengths", "8"});
+  CHECK(has(routing.out, "which pairs of tokens meet depends on what they are"));
+  CHECK(has(routing.out, "routing(clusters=8, window=auto, decay=0.999, commitment=0.0001)"));
+  const auto wrong = run_waymark({"explain", "--mask", "windw(1, 1)", "--against", "nothing", "--shift", "x"});
+  CHECK(wrong.code == 2);
+  for (const char* part : {"unknown mask windw. Did you mean window?", "--shift", "nothing"}) CHECK(has(wrong.err, part));
 }
 
 TEST_CASE("explain refuses with exit code 2, and reports what is wrong with the question") {
@@ -63,7 +91,7 @@ TEST_CASE("explain refuses with exit code 2, and reports what is wrong with the 
   CHECK(wrong.code == 2);
   CHECK(wrong.out.empty());
   CHECK(has(wrong.err, "6 problems"));
-  CHECK(has(wrong.err, "unknown position encoding roep. Did you mean rope?"));
+  CHECK(has(wrong.err, "unknown position encoding roep. Did you mean rope or cope?"));
   CHECK(has(wrong.err, "the attention fnet is not part of this version"));
   CHECK(has(wrong.err, "Did you mean char-mlm?"));
 }
@@ -91,7 +119,7 @@ TEST_CASE("matrix says for every pair what the judge says, in five formats") {
   for (const std::string& name : m.attentions) CHECK(has(text.out, name));
   // What later versions will have is named, and has no row.
   CHECK(has(text.out, "\nNot part of this version: the position encodings "));
-  CHECK(has(text.out, "; the attentions local,"));
+  CHECK(has(text.out, "the attentions " + nn::planned_attentions().front() + ","));
   CHECK(!has(text.out, "?"));
   CHECK(value.find("not_in_this_version")->find("encodings")->as_array().size() == nn::planned_encodings().size());
   const auto markdown = run_waymark({"matrix", "--format", "md"});

@@ -143,7 +143,7 @@ TEST_CASE("messages show what was written") {
 TEST_CASE("a mistake counts also where a later source replaces it") {
   const train::Settings later = {{"task", "char-mlm(source=kjv)"}, {"model.embed_dim", "64"}, {"model.position", "rope"},
                                  {"optim.optimizer", "sgd(lr=1)"}, {"train.steps", "10"}};
-  CHECK(file_problems("task = 5\n", later) == "a.toml:1|task = 5: must be text, as in task = \"char-mlm\"\n");
+  CHECK(file_problems("task = 5\n", later) == "a.toml:1|task = 5: must be text, as in task = \"offset-copy\"\n");
   CHECK(has(file_problems("model.embed_dim = \"64\"\n", later), "a.toml:1|model.embed_dim = \"64\": must be int"));
   CHECK(has(file_problems("model.embed_dim = 0\n", later), "must be int 1..1048576"));
   CHECK(has(file_problems("model.position = \"roep\"\n", later), "a.toml:1|model.position: unknown position encoding roep"));

@@ -72,7 +72,7 @@ TEST_CASE("quickstart: a wrong request is exit code 2 and leaves nothing behind"
   refused({"--text", (folder / "no").string()}, "cannot read");
   refused({"--text", folder.path().string()}, "cannot read");
   refused({"--text", text, "--steps", ""}, "--steps needs a value");
-  refused({"--text", text, "--position", "roep"}, "Did you mean rope?");
+  refused({"--text", text, "--position", "roep"}, "Did you mean rope");
   refused({"--text", text, "--steps", "0"}, "train.steps");
   const Outcome help = quickstart({"--help"});
   CHECK(help.code == 0);

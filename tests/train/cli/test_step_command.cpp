@@ -105,3 +105,14 @@ TEST_CASE("step: help") {
   CHECK(has(r.out, "--from CHECKPOINT"));
   CHECK(has(r.out, "finite differences"));
 }
+
+TEST_CASE("step: a batch that no training has is a wrong request") {
+  const PipedRun folder;
+  for (const char* bad : {"9223372036854775807", "4294967296", "-1"}) {
+    const auto r = folder.pipe("quit\n", {"--batch", bad});
+    INFO(r.err);
+    CHECK(r.code == 2);
+    CHECK(has(r.err, "--batch"));
+    CHECK(has(r.err, "the number of a training step"));
+  }
+}

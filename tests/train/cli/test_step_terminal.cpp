@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -97,6 +98,12 @@ class Terminal {
     if (!found) MESSAGE(screen);
     return found;
   }
+  void resize(unsigned short rows, unsigned short columns) const {
+    winsize size{};
+    size.ws_row = rows;
+    size.ws_col = columns;
+    ::ioctl(fd_, TIOCSWINSZ, &size);
+  }
   // Exit code after the program ended by itself, or 128 + the signal.
   int wait() {
     (void)until("no program says this");  // to the end of its output: a full terminal would hold it up
@@ -155,6 +162,73 @@ TEST_CASE("step at a terminal: Ctrl-C ends a long command, not the program") {
   ::usleep(20000);
   terminal.type("\x03");
   CHECK(terminal.answers("", "passed"));
+  CHECK(terminal.answers("prnt\n", "Did you mean print?"));
+  terminal.type("quit\n");
+  CHECK(terminal.wait() == 0);
+}
+
+TEST_CASE("step at a terminal: whatever becomes of the window, the next command is read") {
+  const SmallRun folder;
+  Terminal terminal(folder.words("step"));
+  REQUIRE(terminal.started());
+  CHECK(terminal.answers("", "Enter runs it"));
+  constexpr unsigned short sizes[][2] = {{1, 2}, {9999, 80}, {40, 80}, {1, 1}, {80, 9999}, {2, 2}, {40, 200}, {3, 21}, {40, 80}};
+  for (int round = 0; round < 3; ++round)
+    for (const auto& size : sizes) {
+      terminal.type("a line that is longer than a narrow window is, and has no meaning");
+      ::usleep(2000);
+      terminal.resize(size[0], size[1]);
+      terminal.type(" at all");
+      ::usleep(2000);
+      terminal.resize(size[1], size[0]);
+      terminal.type("!\x15prnt\n");
+      const std::string screen = terminal.until("Did you mean print?");
+      CHECK_MESSAGE(screen.ends_with("Did you mean print?"), screen);
+    }
+  terminal.resize(40, 80);
+  terminal.type("\n\x15quit\n");
+  CHECK(terminal.wait() == 0);
+}
+
+TEST_CASE("step at a terminal: a window that is too small for editing") {
+  const SmallRun folder;
+  Terminal terminal(folder.words("step"), 2);
+  REQUIRE(terminal.started());
+  CHECK(terminal.until("(waymark) ").ends_with("(waymark) "));
+  terminal.type("prnt\n");
+  CHECK(terminal.until("Did you mean print?").ends_with("Did you mean print?"));
+  terminal.type("quit\n");
+  CHECK(terminal.wait() == 0);
+}
+
+TEST_CASE("step at a terminal: characters beyond ASCII arrive, and can be edited") {
+  const SmallRun folder;
+  Terminal terminal(folder.words("step"));
+  REQUIRE(terminal.started());
+  CHECK(terminal.answers("", "Enter runs it"));
+  CHECK(terminal.answers("\xc3\xa9t\xc3\xa9\n", "unknown command \xc3\xa9t\xc3\xa9."));           // two bytes
+  CHECK(terminal.answers("\xe2\x82\xac\xf0\x9f\x99\x82\n", "unknown command \xe2\x82\xac\xf0\x9f\x99\x82."));  // three, four
+  CHECK(terminal.answers("\xc3\xa9\xc3\xa8\x7f\n", "unknown command \xc3\xa9."));                // backspace takes one
+  CHECK(terminal.answers("\xff\xc3z\n", "unknown command \xef\xbf\xbd\xef\xbf\xbd."));             // not UTF-8
+  terminal.type("quit\n");
+  CHECK(terminal.wait() == 0);
+}
+
+TEST_CASE("step at a terminal: Ctrl-C while Ctrl-S holds the output is no failed write") {
+  const SmallRun folder;
+  Terminal terminal(folder.words("step"));
+  REQUIRE(terminal.started());
+  CHECK(terminal.answers("", "Enter runs it"));
+  terminal.ready();
+  terminal.type("check all\n");
+  CHECK(terminal.until("check all").ends_with("check all"));
+  for (int i = 0; i < 20; ++i) {
+    terminal.type("\x13");
+    ::usleep(10000);
+    terminal.type("\x03");
+    ::usleep(10000);
+    terminal.type("\x11");
+  }
   CHECK(terminal.answers("prnt\n", "Did you mean print?"));
   terminal.type("quit\n");
   CHECK(terminal.wait() == 0);

@@ -40,6 +40,8 @@ const char* const kSpecs[] = {
     "attention_core(position=\"transformer-xl(clamp=2) + huang-m1(clip=2)\")",
     "dense",
     "attention_core(position=huang-m2(clip=2), padding=true, weights=true)",
+    "attention_core(position=cope(max_pos=3), causal=true, padding=true)",
+    "attention(position=\"huang-m4(clip=2) + xpos(scale_base=16)\", causal=true, dtype=f32)",
     "embedding_position(position=sinusoid, length=6)",
     "query_key_map(position=rope)",
     "score_bias(position=test-bias, query_offset=2)",
