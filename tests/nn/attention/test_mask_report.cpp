@@ -73,9 +73,9 @@ TEST_CASE("attentions 11.3 no. 12: exact key counts of a window, and of every pa
       if (length > 2 * w) CHECK(both.heads[0].most == 2 * w + 1);
       for (const i64 g : {1, 3}) {
         if (g > length) continue;
-        const i64 rest = length - g, V = std::max<i64>(0, std::min(w, rest - 1));
+        const i64 rest = length - g, reach = std::max<i64>(0, std::min(w, rest - 1));
         CHECK(report_of(fmt::format("longformer(window={}, global={})", w, g), length, false).pairs() ==
-              g * length + rest * g + (rest ? rest * (2 * V + 1) - V * (V + 1) : 0));
+              g * length + rest * g + (rest ? rest * (2 * reach + 1) - reach * (reach + 1) : 0));
       }
     }
     for (const i64 b : {1, 2, 3, 7, 40}) {
