@@ -103,6 +103,8 @@ EncodingInfo deberta() {
             f.key_bias_is_constant = !has_p2c(o);
             if (o.boolean("share_projections")) f.needs = {Capability::pair, Capability::token_qk, Capability::query_key, Capability::free_qk};
             else if (has_c2p(o)) f.invariant_parameters = {"key_proj.bias"};
+            // It adds the same to all rows, and so q_i·(the same) to all scores of a row.
+            if (!has_p2c(o) && o.boolean("normalize_table")) f.invariant_parameters.emplace_back("norm.bias");
             return f;
           },
           .formulas = {"a_ij = q_i·K_x + k_j·Q_x,  x = clip(p_i − p_j + clip, 0, 2·clip − 1)",

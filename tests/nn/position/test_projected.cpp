@@ -332,9 +332,9 @@ TEST_CASE("encodings: xpos scales by the distance, whatever the centre, up to a 
     const Positions p = test::positions({0, span});
     return error_text([&] { (void)far.position.map_query_key(x, x, {.queries = p, .keys = p, .causal = true}); });
   };
-  CHECK(ends(kF32, 2 * 32695) == "");
+  CHECK(ends(kF32, 2 * 32695) == "(no error)");
   CHECK(ends(kF32, 2 * 32697) == "xpos: position 0 of row 0 is 32697 from the centre 32697 of the row; in f32 at most 32695 are possible with scale_base=512; raise scale_base");
-  CHECK(ends(kF64, 2 * 32697) == "");
+  CHECK(ends(kF64, 2 * 32697) == "(no error)");
   CHECK(has(ends(kF64, i64{1} << 31 >> 1), "xpos: position 0 of row 0"));
   // Padding may stand anywhere.
   const test::Rig rig("xpos", true);
