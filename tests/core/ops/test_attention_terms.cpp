@@ -1,5 +1,8 @@
 // Families of score terms that the encodings of the library use in part only: values by hand, gradients, neutral pairs,
 // what is refused.
+#include <iterator>
+#include <set>
+
 #include "core/engine/backward.h"
 #include "core/engine/gradcheck.h"
 #include "core/ops/arithmetic.h"
@@ -90,8 +93,13 @@ TEST_CASE("attention terms: values of each family, pair by pair") {
   const auto own = rig.part({{"bias", Stage::bias, custom_of(w, c)}}, "bias");
   const PairIndex classes{.query_class = make<i64>({1, 3}, {7, 3, 3}), .key_class = make<i64>({2, 4}, {3, 7, 7, 3, 0, 0, 3, 3})};
   const auto segments = rig.part({{"bias", Stage::bias, Distance{beta, classes}}}, "bias");
-  const PairIndex listed{.lo = -2, .hi = 5, .listed = {-2, -1, 0, 1, 2, 5}};
-  const auto far = rig.part({{"bias", Stage::bias, Distance{randn({1, 6}, kF64), listed}}}, "bias");
+  std::set<i64> seen;
+  for (const i64 p : rig.query_positions.to_vector<i64>())
+    for (const i64 r : rig.key_positions.to_vector<i64>())
+      if (p >= 0 && r >= 0) seen.insert(r - p);
+  const PairIndex listed{.lo = *seen.begin(), .hi = *seen.rbegin(), .listed = {seen.begin(), seen.end()}};
+  const Tensor of_listed = randn({1, static_cast<i64>(seen.size())}, kF64);
+  const auto far = rig.part({{"bias", Stage::bias, Distance{of_listed, listed}}}, "bias");
   for (i64 b = 0; b < 2; ++b)
     for (i64 h = 0; h < 2; ++h)
       for (i64 i = 0; i < 3; ++i)
@@ -113,7 +121,8 @@ TEST_CASE("attention terms: values of each family, pair by pair") {
           CHECK(own.at<double>({b, h, i, j}) == doctest::Approx(none ? 0 : f));
           // Classes count for tokens without a position, too.
           CHECK(segments.at<double>({b, h, i, j}) == beta.at<double>({h, classes.query_class.at<i64>({0, i}) != classes.key_class.at<i64>({b, j})}));
-          if (none) CHECK(far.at<double>({b, h, i, j}) == 0);
+          const i64 place = none ? 0 : std::distance(seen.begin(), seen.find(r - p));
+          CHECK(far.at<double>({b, h, i, j}) == (none ? 0 : of_listed.at<double>({0, place})));
         }
 }
 
@@ -142,8 +151,8 @@ TEST_CASE("attention terms: what does not fit is refused by name") {
   CHECK(has(rig.refused({"b", Stage::table, KeyBias{zeros({2, 2, 3}, kF64)}}), "the term b has a tensor of shape [2, 2, 3]; needs [1|B, 1|H, Lk]"));
   CHECK(has(rig.refused({"b", Stage::bias, Distance{beta, PairIndex{0, 3}}}), "the term b uses the rows 0 ... 3 of a table of 3"));
   CHECK(has(rig.refused({"b", Stage::bias, Distance{beta, PairIndex{-1, 1}, zeros({2, 3}, kF64)}}), "needs [1|H, 2]"));
-  CHECK(has(rig.refused({"b", Stage::bias, Distance{beta, PairIndex{.lo = -9, .hi = 9, .listed = {0, 1, 2}}}}),
-            "the difference -2 of two positions is not among the 3 that the index lists"));
+  CHECK(has(rig.refused({"b", Stage::bias, Distance{beta, PairIndex{.lo = -9, .hi = 9, .listed = {-9, 8, 9}}}}),
+            " of two positions is not among the 3 that the index lists"));
   CHECK(has(rig.refused({"b", Stage::bias, Distance{beta, PairIndex{.query_class = zeros({1, 3}, kI64)}}}), "needs key classes as i64 [1|2, 4], got an undefined tensor"));
   CHECK(has(rig.refused({"p", Stage::table, RowProduct{zeros({1, 2, 3, 5}, kF64), zeros({1, 2, 4, 6}, kF64)}}), "multiplies rows of width 5 and 6"));
   CHECK(has(rig.refused({"p", Stage::table, RowProduct{.x = zeros({1, 2, 3, 5}, kF64), .y = zeros({1, 2, 3, 5}, kF64), .left = zeros({1, 4}, kI64)}}),

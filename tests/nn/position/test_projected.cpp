@@ -49,7 +49,7 @@ struct Loose : Module<Loose> {
   PositionModule position;
 };
 
-Tensor part(const std::vector<ScorePart>& parts, const std::string& name) {
+Tensor part_of(const std::vector<ScorePart>& parts, const std::string& name) {
   for (const ScorePart& p : parts)
     if (p.name == name) return p.value;
   fail("test", "no part {}", name);
@@ -125,7 +125,7 @@ TEST_CASE("encodings: closed-form scores of cope, and its gradients") {
   CHECK(total(2, 0) == doctest::Approx(-1.046630).epsilon(1e-6));
   CHECK(total(2, 1) == doctest::Approx(-3.121320).epsilon(1e-6));
   CHECK(total(2, 2) == doctest::Approx(1.228362).epsilon(1e-6));
-  CHECK(part(parts, "cope").at<double>({0, 0, 0, 0}) == doctest::Approx(0.669762).epsilon(1e-6));
+  CHECK(part_of(parts, "cope").at<double>({0, 0, 0, 0}) == doctest::Approx(0.669762).epsilon(1e-6));
   // dtable and dq by hand, through the counts of row 2 too: dA_if = dS(1 − w), dA_ic = dS·w; dê = dS + dg·g(1 − g).
   const Tensor q = oracle_queries().requires_grad_(), upstream = make<double>({1, 1, 3, 3}, {1, 0, 0, 4, 5, 0, 7, 8, 9});
   call.query = q;
@@ -182,7 +182,7 @@ TEST_CASE("positions 8.4 no. 10: the relative shift is the gather: without a mas
           rho.at<double>({c, 3 + t}) = std::cos(angle);
         }
       const Tensor x = matmul(q.view({lq, 4}), linear(rho, xl.at("r_proj.weight")).mT());
-      CHECK(largest_difference(part(parts, "q_table").view({lq, lk}), skew(x, lk)) < 1e-12);
+      CHECK(largest_difference(part_of(parts, "q_table").view({lq, lk}), skew(x, lk)) < 1e-12);
       ReferenceAttention shifted = call;
       shifted.terms.erase(shifted.terms.begin());
       shifted.terms.push_back({"bias", Stage::bias, PairTable{skew(x, lk).reshape({1, 1, lq, lk})}});
@@ -198,7 +198,7 @@ TEST_CASE("positions 8.4 no. 11: transformer-xl tells +t from −t") {
   const Tensor q = randn({1, 2, 1, 4}, kF64), k = randn({1, 2, 1, 4}, kF64);
   const auto score = [&](i64 query, i64 key) {
     const auto parts = score_parts_reference(xl.call(q, k, {.queries = test::positions({query}), .keys = test::positions({key})}));
-    return add(part(parts, "q_table"), part(parts, "position_bias"));
+    return add(part_of(parts, "q_table"), part_of(parts, "position_bias"));
   };
   // With sines alone the sign flips; with cosines alone it makes no difference.
   const Tensor weight = xl.at("r_proj.weight").clone();
@@ -232,8 +232,8 @@ TEST_CASE("positions 8.4 no. 12: both terms of deberta read the row of query min
               c2p += q.at<double>({b, head, i, e}) * kr.at<double>({x, head * 3 + e});
               p2c += k.at<double>({b, head, j, e}) * qr.at<double>({y, head * 3 + e});
             }
-            CHECK(part(parts, "q_table").at<double>({b, head, i, j}) == doctest::Approx(c2p).epsilon(1e-12));
-            CHECK(part(parts, "k_table").at<double>({b, head, i, j}) == doctest::Approx(p2c).epsilon(1e-12));
+            CHECK(part_of(parts, "q_table").at<double>({b, head, i, j}) == doctest::Approx(c2p).epsilon(1e-12));
+            CHECK(part_of(parts, "k_table").at<double>({b, head, i, j}) == doctest::Approx(p2c).epsilon(1e-12));
           }
   }
 }
@@ -257,7 +257,7 @@ TEST_CASE("encodings: segments of transformer-xl, in closed form, with gradients
           const i64 other = segments.at<i64>({b, i}) != segments.at<i64>({b, j});
           double expected = 0;
           for (i64 e = 0; e < 4; ++e) expected += (q.at<double>({b, i, h, e}) + bias.at<double>({h, e})) * embed.at<double>({other, h, e}) / 2;
-          const double ours = part(parts, "q_segment").at<double>({b, h, i, j}) + part(parts, "segment_bias").at<double>({b, h, i, j});
+          const double ours = part_of(parts, "q_segment").at<double>({b, h, i, j}) + part_of(parts, "segment_bias").at<double>({b, h, i, j});
           CHECK(ours == doctest::Approx(expected).epsilon(1e-12));  // also for the token without a position
         }
   std::vector<Tensor> inputs = {x};
@@ -296,9 +296,9 @@ TEST_CASE("encodings: tupe in closed form, tokens without position among them") 
         const i64 row_q = pq[i] < 0 ? 0 : pk[j] < 0 ? 1 : pq[i] + 1, row_k = pq[i] < 0 ? 0 : pk[j] < 0 ? 1 : pk[j] + 1;
         double expected = 0;
         for (i64 e = 0; e < 3; ++e) expected += pi_q.at<double>({row_q, head * 3 + e}) * pi_k.at<double>({row_k, head * 3 + e});
-        CHECK(part(parts, "position_bias").at<double>({0, head, static_cast<i64>(i), static_cast<i64>(j)}) == doctest::Approx(expected).epsilon(1e-12));
+        CHECK(part_of(parts, "position_bias").at<double>({0, head, static_cast<i64>(i), static_cast<i64>(j)}) == doctest::Approx(expected).epsilon(1e-12));
         const i64 row = pq[i] < 0 ? 2 : pk[j] < 0 ? 4 : bucket(pk[j] - pq[i]);
-        CHECK(part(parts, "bias").at<double>({0, head, static_cast<i64>(i), static_cast<i64>(j)}) == h.at("bias").at<double>({row, head}));
+        CHECK(part_of(parts, "bias").at<double>({0, head, static_cast<i64>(i), static_cast<i64>(j)}) == h.at("bias").at<double>({row, head}));
       }
   CHECK(error_text([&] { (void)h.call(q, k, {.queries = Positions::range(4, 3), .keys = Positions::range(5)}); }) ==
         "tupe: position 6 at [3] is outside the table of 6 rows (max_len=6); raise max_len or use an encoding that extends (waymark explain tupe)");
@@ -333,15 +333,15 @@ TEST_CASE("encodings: xpos scales by the distance, whatever the centre, up to a 
     return error_text([&] { (void)far.position.map_query_key(x, x, {.queries = p, .keys = p, .causal = true}); });
   };
   CHECK(ends(kF32, 2 * 32695) == "(no error)");
-  CHECK(ends(kF32, 2 * 32697) == "xpos: position 0 of row 0 is 32697 from the centre 32697 of the row; in f32 at most 32695 are possible with scale_base=512; raise scale_base");
+  CHECK(ends(kF32, 2 * 32697) == "xpos: position 0 at [0, 0] is 32697 away from the centre 32697 of the keys; with scale_base=512 the factors fit f32 up to a distance of 32695; raise scale_base");
   CHECK(ends(kF64, 2 * 32697) == "(no error)");
-  CHECK(has(ends(kF64, i64{1} << 31 >> 1), "xpos: position 0 of row 0"));
+  CHECK(has(ends(kF64, i64{1} << 31 >> 1), "xpos: position 0 at [0, 0]"));
   // Padding may stand anywhere.
   const test::Rig rig("xpos", true);
   const Tensor keep = make<bool>({1, 3}, {true, true, false});
   (void)rig.y(test::tokens(1, 3), test::positions({0, 1, Positions::kLargest}), keep);
   CHECK(has(error_text([&] { (void)rig.y(test::tokens(1, 3), test::positions({0, 1, Positions::kLargest})); }), "raise scale_base"));
-  CHECK(wrong_sizes("xpos", {6, 2, 3}) == "xpos: needs an even head width, not 3");
+  CHECK(wrong_sizes("xpos", {6, 2, 3}) == "xpos: needs an even head width of at least 2, not 3");
 }
 
 TEST_CASE("encodings: positions far apart need no table of all differences") {
@@ -459,8 +459,8 @@ TEST_CASE("encodings: deberta borrows the projections of its attention, also of 
           c2p += q.at<double>({0, i, 4 * h + e}) * kr.at<double>({row, e});
           p2c += k.at<double>({0, j, e}) * qr.at<double>({row, 4 * h + e});
         }
-        CHECK(part(parts, "q_table").at<double>({0, h, i, j}) == doctest::Approx(c2p / std::sqrt(12.0)).epsilon(1e-12));
-        CHECK(part(parts, "k_table").at<double>({0, h, i, j}) == doctest::Approx(p2c / std::sqrt(12.0)).epsilon(1e-12));
+        CHECK(part_of(parts, "q_table").at<double>({0, h, i, j}) == doctest::Approx(c2p / std::sqrt(12.0)).epsilon(1e-12));
+        CHECK(part_of(parts, "k_table").at<double>({0, h, i, j}) == doctest::Approx(p2c / std::sqrt(12.0)).epsilon(1e-12));
       }
 }
 
