@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/io/npz.h"
+#include "core/ops/reduce.h"
 #include "core/ops/convert.h"
 #include "core/ops/arithmetic.h"
 #include "core/random/generator.h"
@@ -175,11 +176,10 @@ TEST_CASE("inspect: every attention of the registry can be looked at") {
     CHECK(statistics.has_weights() == facts.forms_weights);
     if (!facts.forms_weights) CHECK_FALSE(statistics.notes().empty());
     if (!facts.forms_weights || !facts.rows_sum_to_one) continue;
-    // A query that no cluster holds has an empty row, and so has an odd head of some patterns at the start.
-    const Tensor weights = call.attention->implied_weights(call.in);
-    const double rows = weights.sum().item<double>() / 2 / static_cast<double>(weights.size(0) * weights.size(2));
     const auto mean = numbers(arrays, "attention_mean"), count = numbers(arrays, "count"), queries = numbers(arrays, "queries");
     const size_t distances = array(arrays, "delta").to_vector<i64>().size();
+    // A query that no cluster holds has an empty row.
+    const double rows = sum(call.attention->implied_weights(call.in)).item<double>() / 2 / queries[0];
     double sum_of_heads = 0;
     for (size_t h = 0; h < 2; ++h) {
       double all = 0;
