@@ -1,5 +1,7 @@
 // Families of score terms that the encodings of the library use in part only: values by hand, gradients, neutral pairs,
 // what is refused.
+#include <doctest/doctest.h>
+
 #include <iterator>
 #include <set>
 
