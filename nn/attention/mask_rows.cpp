@@ -248,7 +248,7 @@ class Preparation {
 
 void Preparation::pick(MaskRows::Rule& r, const MaskNode& n) const {
   const i64 size = n.numbers[0], count = n.numbers[1];
-  const Draw draw = current_generator().fixed_draw("mask.random_blocks", static_cast<u64>(n.numbers[2]));
+  const Draw draw = current_generator().fixed_draw("mask.random_blocks", c_.redraw.value_or(static_cast<u64>(n.numbers[2])));
   by_block(r, size);
   r.picked = each(kept_rows(), [&](i64 b) {
     const i64 blocks = count_blocks(MaskRows::Rule::at(r.key, b), kept_tokens(c_.key_keep, b, c_.keys));
