@@ -1,10 +1,11 @@
 // bigbird: blocks that see a window of blocks, global blocks, and random blocks (Zaheer et al. 2020). A pair that several
 // of them allow counts once.
 #include <algorithm>
-#include <set>
+#include <limits>
 
 #include "core/random/generator.h"
 #include "core/random/playback.h"
+#include "nn/attention/mask_node.h"
 #include "nn/attention/mask_rows.h"
 #include "nn/attention/projected.h"
 #include "nn/attention/random_blocks.h"
@@ -20,43 +21,45 @@ struct RandomTable {
   i64 at(i64 h, i64 i, i64 t) const { return entry[static_cast<size_t>((h * blocks + i) * r + t)]; }
 };
 
-class BigBirdPattern {
+class BigBirdPattern final : public MaskSource {
  public:
   BigBirdPattern(const Options& o, const MaskCall& c, std::string_view stream)
-      : c_(c), size_(o.integer("block")), r_(o.integer("random")), half_((o.integer("window") - 1) / 2),
-        first_((o.integer("global") + 1) / 2), last_(c.causal ? 0 : o.integer("global") / 2),
+      : size_(o.integer("block")), r_(o.integer("random")), half_((o.integer("window") - 1) / 2),
+        first_((o.integer("global") + 1) / 2), last_(c.causal ? 0 : o.integer("global") / 2), is_causal_(c.causal),
         draw_(current_generator().fixed_draw(stream, c.redraw.value_or(static_cast<u64>(o.integer("seed"))))) {
+    check_mask_call(c);
+    if (!c.query_positions.defined() || c.queries != c.keys)
+      fail("attention", "{} reads the positions of one sequence", o.short_form());
     reach_ = o.is_word("reach", "all") ? std::numeric_limits<i64>::max() : o.integer("reach") / size_;
-  }
-
-  Mask mask() {
-    const i64 rows = std::max(c_.query_positions.rows(), c_.key_keep.defined() ? c_.key_keep.size(0) : 1);
-    std::vector<std::vector<i64>> block_of;
-    std::vector<i64> counts;
+    batch = std::max(c.query_positions.rows(), c.key_keep.defined() ? c.key_keep.size(0) : 1);
+    heads = c.heads;
+    queries = c.queries;
+    keys = c.keys;
     i64 most = 0;
-    for (i64 b = 0; b < rows; ++b) {
-      block_of.push_back(block_numbers(c_.query_positions, b, c_.queries, size_, c_.shift));
-      counts.push_back(count_blocks(block_of.back(), kept_tokens(c_.key_keep, b, c_.keys)));
-      most = std::max(most, counts.back());
+    for (i64 b = 0; b < batch; ++b) {
+      block_of_.push_back(block_numbers(c.query_positions, b, c.queries, size_, c.shift));
+      counts_.push_back(count_blocks(block_of_.back(), kept_tokens(c.key_keep, b, c.keys)));
+      most = std::max(most, counts_.back());
     }
     play(most);
-    const Tensor pairs = make_empty({rows, c_.heads, c_.queries, c_.keys}, kB8);
-    bool* to = pairs.data<bool>();
-    for (i64 b = 0; b < rows; ++b) {
-      const i64 n = counts[static_cast<size_t>(b)];
-      const std::vector<i64>& of = block_of[static_cast<size_t>(b)];
-      for (i64 h = 0; h < c_.heads; ++h) {
-        const std::vector<u8> allowed = block_pairs(h, n);
-        for (i64 i = 0; i < c_.queries; ++i)
-          for (i64 j = 0; j < c_.keys; ++j) {
-            // Positionless tokens are global; blocks beyond the kept ones are padding.
-            const i64 a = of[static_cast<size_t>(i)], k = of[static_cast<size_t>(j)];
-            *to++ = a < 0 || k < 0 || (a < n && k < n && allowed[static_cast<size_t>(a * n + k)]);
-          }
-      }
-    }
-    capture(counts);
-    return Mask::dense(pairs);
+    capture();
+  }
+
+  void row(i64 b, i64 h, i64 i, u8* allowed) const override {
+    const std::vector<i64>& of = block_of_[static_cast<size_t>(b)];
+    const i64 n = counts_[static_cast<size_t>(b)], a = of[static_cast<size_t>(i)];
+    // Positionless tokens are global; blocks beyond the kept ones are padding.
+    const auto each = [&](auto rule) {
+      for (size_t j = 0; j < of.size(); ++j) allowed[j] = of[j] < 0 || rule(of[j]) ? u8{1} : u8{0};
+    };
+    if (a < 0) return each([](i64) { return true; });
+    if (a >= n) return each([](i64) { return false; });
+    if (is_global(a, n)) return each([=](i64 k) { return k < n; });
+    std::vector<i64> drawn = random_of(h, a, n, false);
+    std::sort(drawn.begin(), drawn.end());
+    each([&](i64 k) {
+      return k < n && (is_global(k, n) || is_near(a, k) || std::binary_search(drawn.begin(), drawn.end(), k));
+    });
   }
 
  private:
@@ -65,50 +68,53 @@ class BigBirdPattern {
 
   // The injected draw, if there is one.
   void play(i64 blocks) {
-    const std::vector<i64> shape = {c_.heads, blocks, r_};
-    RandomTable table{.blocks = blocks, .r = r_, .entry = std::vector<i64>(static_cast<size_t>(c_.heads * blocks * r_))};
+    if (!injected_buffer(draw_)) return;
+    const std::vector<i64> shape = {heads, blocks, r_};
+    check_injected(draw_, kI64, shape);
+    RandomTable table{.blocks = blocks, .r = r_, .entry = std::vector<i64>(static_cast<size_t>(heads * blocks * r_))};
     if (play_draw(draw_, kI64, shape, table.entry.data())) injected_ = std::move(table);
   }
-  std::vector<i64> random_of(i64 h, i64 i, i64 n) const {
+  // in_order: as they were drawn. Else where all candidates are taken nothing is drawn.
+  std::vector<i64> random_of(i64 h, i64 i, i64 n, bool in_order) const {
     std::vector<i64> list;
     if (injected_) {
       for (i64 t = 0; t < r_; ++t)
         if (const i64 j = injected_->at(h, i, t); j >= 0 && j < n) list.push_back(j);
       return list;
     }
-    std::vector<i64> candidates;
-    for (i64 j = 0; j < (c_.causal ? i : n); ++j)
-      if (!is_global(j, n) && !is_near(i, j) && j < reach_) candidates.push_back(j);
-    return pick_blocks(draw_, h, i, std::move(candidates), r_);
-  }
-  std::vector<u8> block_pairs(i64 h, i64 n) const {
-    std::vector<u8> out(static_cast<size_t>(n * n), 0);
-    for (i64 i = 0; i < n; ++i) {
-      for (i64 j = 0; j < n; ++j) out[static_cast<size_t>(i * n + j)] = is_global(i, n) || is_global(j, n) || is_near(i, j);
-      if (is_global(i, n)) continue;
-      for (const i64 j : random_of(h, i, n)) out[static_cast<size_t>(i * n + j)] = 1;
+    // Neither global nor near: a range in front of the window, and one behind it.
+    const i64 end = std::min({is_causal_ ? i : n, n - last_, reach_}), front = std::max<i64>(0, std::min(end, i - half_) - first_),
+              from = std::max(first_, i + half_ + 1), candidates = front + std::max<i64>(0, end - from);
+    const auto block = [&](i64 candidate) { return candidate < front ? first_ + candidate : from + candidate - front; };
+    if (!in_order && r_ >= candidates) {
+      for (i64 k = 0; k < candidates; ++k) list.push_back(block(k));
+      return list;
     }
-    return out;
+    list = pick_blocks(draw_, h, i, candidates, r_);
+    for (i64& j : list) j = block(j);
+    return list;
   }
-  void capture(const std::vector<i64>& counts) const {
+  void capture() const {
     if (!is_captured(draw_)) return;
-    const i64 n = counts.empty() ? 0 : counts.front();
-    for (const i64 other : counts)
+    const i64 n = counts_.empty() ? 0 : counts_.front();
+    for (const i64 other : counts_)
       if (other != n) fail("attention", "bigbird: rows of {} and {} blocks have no common pattern to capture", n, other);
     std::vector<i64> entries;
-    for (i64 h = 0; h < c_.heads; ++h)
+    for (i64 h = 0; h < heads; ++h)
       for (i64 i = 0; i < n; ++i) {
-        std::vector<i64> list = is_global(i, n) ? std::vector<i64>() : random_of(h, i, n);
+        std::vector<i64> list = is_global(i, n) ? std::vector<i64>() : random_of(h, i, n, true);
         list.resize(static_cast<size_t>(r_), -1);
         entries.insert(entries.end(), list.begin(), list.end());
       }
-    const std::vector<i64> shape = {c_.heads, n, r_};
+    const std::vector<i64> shape = {heads, n, r_};
     capture_draw(draw_, kI64, shape, entries.data());
   }
 
-  const MaskCall& c_;
   i64 size_, r_, half_, first_, last_, reach_ = 0;
+  bool is_causal_;
   Draw draw_;
+  std::vector<std::vector<i64>> block_of_;
+  std::vector<i64> counts_;
   std::optional<RandomTable> injected_;
 };
 
@@ -139,7 +145,9 @@ AttentionInfo bigbird() {
           },
           .formulas = {"block i sees: the global blocks, i - (window-1)/2 ... i + (window-1)/2, and `random` drawn ones; a global block all",
                        "the blocks are drawn once for each layer, head and block, and are the same in training and evaluation"},
-          .pattern = [](const Options& o, const MaskCall& c, std::string_view stream) { return BigBirdPattern(o, c, stream).mask(); },
+          .pattern = [](const Options& o, const MaskCall& c, std::string_view stream) {
+            return make_mask({.kind = MaskKind::dense, .source = std::make_shared<const BigBirdPattern>(o, c, stream)});
+          },
           .make = make_projected<ProjectedAttention>};
 }
 

@@ -86,9 +86,16 @@ template <class F> bool holds(const Mask& m, F leaf) {
 }  // namespace
 
 Mask make_mask(MaskNode n) {
+  for (const Mask& part : n.parts)
+    if (const MaskNode* below = part.node()) {
+      n.depth = std::max(n.depth, below->depth + 1);
+      n.size += below->size;
+    }
+  if (n.depth > kDeepestTree) fail("mask", "an expression of {} levels of &, | and ~: at most {}", n.depth, kDeepestTree);
+  if (n.size > kLargestTree) fail("mask", "an expression of {} masks: at most {}", n.size, kLargestTree);
   if (!is_combination(n.kind)) {
     const MaskPrimitive& p = mask_primitive(n.kind);
-    const bool has_array = n.array.defined() || n.from_input;
+    const bool has_array = n.array.defined() || n.from_input || n.source;
     switch (n.kind) {
       case MaskKind::global:
         if (n.counted) check_number(p, p.numbers[0], n.numbers.at(0));
@@ -194,7 +201,7 @@ bool Mask::documents_only() const {
 bool Mask::per_head() const {
   if (!node_) return false;
   return node_->kind == MaskKind::heads || node_->kind == MaskKind::random_blocks ||
-         (node_->kind == MaskKind::dense && (node_->from_input || (node_->array.dim() > 2 && node_->array.size(-3) > 1))) ||
+         (node_->kind == MaskKind::dense && (node_->from_input || (node_->source ? node_->source->heads > 1 : node_->array.dim() > 2 && node_->array.size(-3) > 1))) ||
          any_of(node_->parts, [](const Mask& m) { return m.per_head(); });
 }
 

@@ -89,7 +89,8 @@ class WAYMARK_API Mask {
   static Mask dense(const Tensor& allowed);
   static Mask heads(std::vector<Mask> masks);
 
-  // all() and none() are taken out where they change nothing.
+  // all() and none() are taken out where they change nothing. Error for an expression of more than 256 levels or 65,536
+  // parts.
   friend WAYMARK_API Mask operator&(const Mask& a, const Mask& b);
   friend WAYMARK_API Mask operator|(const Mask& a, const Mask& b);
   friend WAYMARK_API Mask operator~(const Mask& a);
@@ -112,6 +113,8 @@ class WAYMARK_API Mask {
   std::vector<std::string> inputs() const;
   // Error if heads({...}) has another number of entries.
   void check_heads(i64 heads) const;
+  // Error if it does not fit the call, without a look at any pair: lengths({5, 3}) in a call of one row.
+  void check_call(const MaskCall& call) const;
 
   // ---- Values ----
   // The allowed pairs: b8 [1|B, 1|H, L, M]; undefined: all. Error if the mask does not fit the call.

@@ -42,87 +42,170 @@ class ReportRows {
   std::vector<u8> query_kept_, key_kept_;
 };
 
-// Cells of a picture: token t is in cell t·n/L.
+// Cells of a picture: token t is in cell t·n/L, so that cell c begins at ⌈c·L/n⌉.
 class Cells {
  public:
   explicit Cells(i64 length) : count_(std::min(length, kPictureCells)) {
-    for (i64 t = 0; t < length; ++t) cell_.push_back(t * count_ / length);
-    size_.resize(index(count_), 0);
-    for (const i64 c : cell_) ++size_[index(c)];
+    for (i64 c = 0; c <= count_; ++c) begin_.push_back(count_ ? (c * length + count_ - 1) / count_ : 0);
   }
   i64 count() const { return count_; }
-  i64 of(i64 token) const { return cell_[index(token)]; }
+  i64 of(i64 token) const { return std::upper_bound(begin_.begin(), begin_.end(), token) - begin_.begin() - 1; }
   std::vector<i64> empty() const { return std::vector<i64>(index(count_ * count_), 0); }
+  // Adds the ones of a row to the cells of its token; returns how many they are.
+  i64 add(i64 token, const std::vector<u8>& row, std::vector<i64>& pairs) const {
+    i64* to = pairs.data() + of(token) * count_;
+    i64 all = 0;
+    for (i64 c = 0; c < count_; ++c) {
+      const u8* from = row.data() + begin_[index(c)];
+      u32 ones = 0;
+      for (i64 j = 0; j < size(c); ++j) ones += from[j];
+      to[c] += ones;
+      all += ones;
+    }
+    return all;
+  }
   std::vector<double> shares(const std::vector<i64>& pairs) const {
     std::vector<double> out;
     for (i64 a = 0; a < count_; ++a)
       for (i64 b = 0; b < count_; ++b)
-        out.push_back(static_cast<double>(pairs[index(a * count_ + b)]) / static_cast<double>(size_[index(a)] * size_[index(b)]));
+        out.push_back(static_cast<double>(pairs[index(a * count_ + b)]) / static_cast<double>(size(a) * size(b)));
     return out;
   }
 
  private:
+  i64 size(i64 c) const { return begin_[index(c + 1)] - begin_[index(c)]; }
   i64 count_;
-  std::vector<i64> cell_, size_;
+  std::vector<i64> begin_;
 };
 
-// Who knows of whom, layer by layer: `words` of bits for each token, one bit for each source.
+// A square matrix of bits, rows of whole words.
+class BitMatrix {
+ public:
+  explicit BitMatrix(i64 length) : words_((length + 63) / 64), bits_(index(64 * words_ * words_), 0) {}
+  i64 words() const { return words_; }
+  const u64* row(i64 i) const { return &bits_[index(i * words_)]; }
+  void set(i64 i, const std::vector<u8>& values) {
+    u64* to = &bits_[index(i * words_)];
+    for (size_t j = 0; j < values.size(); ++j) to[j / 64] |= u64{values[j]} << (j % 64);
+  }
+  void transpose() {
+    for (i64 a = 0; a < words_; ++a)
+      for (i64 b = 0; b <= a; ++b) {
+        Block low = block(a, b), high = block(b, a);
+        put(b, a, low);
+        if (a != b) put(a, b, high);
+      }
+  }
+
+ private:
+  using Block = std::array<u64, 64>;
+  Block block(i64 a, i64 b) const {
+    Block out;
+    for (i64 k = 0; k < 64; ++k) out[index(k)] = bits_[index((64 * a + k) * words_ + b)];
+    return out;
+  }
+  // Writes the transposed block: halves of halves change places.
+  void put(i64 a, i64 b, Block& x) {
+    u64 mask = 0xFFFFFFFFu;
+    for (size_t step = 32; step != 0; step /= 2, mask ^= mask << step)
+      for (size_t k = 0; k < 64; k = ((k | step) + 1) & ~step) {
+        const u64 swap = ((x[k] >> step) ^ x[k | step]) & mask;
+        x[k] ^= swap << step;
+        x[k | step] ^= swap;
+      }
+    for (i64 k = 0; k < 64; ++k) bits_[index((64 * a + k) * words_ + b)] = x[index(k)];
+  }
+
+  i64 words_;
+  std::vector<u64> bits_;
+};
+
+// Who knows of whom, layer by layer: `words` of bits for each token, one bit for each source. A layer hands on what was new
+// in the one before it and nothing else, so that a window takes no longer for having many layers.
 class Reach {
  public:
-  Reach(i64 length, i64 sources) : length_(length), sources_(sources), words_((sources + 63) / 64) {
+  // queries_of: row j has the queries that see key j.
+  Reach(const BitMatrix& queries_of, i64 length, i64 sources)
+      : queries_of_(queries_of), length_(length), sources_(sources), words_((sources + 63) / 64) {
     known_.resize(index(length * words_), 0);
+    next_ = known_;
+    in_next_.resize(index(length), {0, 0});
     for (i64 s = 0; s < sources; ++s) {
-      const i64 token = s * length / sources;
-      known_[index(token * words_ + s / 64)] |= u64{1} << (s % 64);
+      const i64 token = s * length / sources, word = s / 64;
+      known_[index(token * words_ + word)] |= u64{1} << (s % 64);
+      news_.push_back({token, word, word + 1});
     }
+    fresh_ = known_;
+    seen_.resize(index(length));
+    for (i64 j = 0; j < length; ++j) seen_[index(j)] = used(queries_of.row(j), 0, queries_of.words());
   }
-  // One layer; false if nothing is new. neighbours: a bit for each key of each query.
-  bool step(const std::vector<u64>& neighbours) {
-    const i64 row = (length_ + 63) / 64;
-    std::vector<u64> next = known_;
-    bool grew = false;
-    for (i64 i = 0; i < length_; ++i) {
-      u64* to = &next[index(i * words_)];
-      for (i64 w = 0; w < row; ++w)
-        for (u64 bits = neighbours[index(i * row + w)]; bits != 0; bits &= bits - 1) {
-          const u64* from = &known_[index((w * 64 + std::countr_zero(bits)) * words_)];
-          for (i64 k = 0; k < words_; ++k) to[k] |= from[k];
+  // One layer; false if nothing is new.
+  bool step() {
+    std::vector<i64> touched;
+    for (const News& n : news_) {
+      const u64* from = &fresh_[index(n.token * words_)];
+      const u64* queries = queries_of_.row(n.token);
+      for (i64 w = seen_[index(n.token)].first; w < seen_[index(n.token)].second; ++w)
+        for (u64 bits = queries[w]; bits != 0; bits &= bits - 1) {
+          const i64 i = w * 64 + std::countr_zero(bits);
+          Span& span = in_next_[index(i)];
+          if (span.second == 0) {
+            touched.push_back(i);
+            span = {n.first, n.last};
+          }
+          span = {std::min(span.first, n.first), std::max(span.second, n.last)};
+          u64* to = &next_[index(i * words_)];
+          for (i64 k = n.first; k < n.last; ++k) to[k] |= from[k];
         }
-      grew = grew || !std::equal(to, to + words_, &known_[index(i * words_)]);
     }
-    known_ = std::move(next);
-    return grew;
+    news_.clear();
+    for (const i64 i : touched) {
+      u64 *next = &next_[index(i * words_)], *known = &known_[index(i * words_)], *fresh = &fresh_[index(i * words_)];
+      Span& span = in_next_[index(i)];
+      for (i64 k = span.first; k < span.second; ++k) {
+        fresh[k] = next[k] & ~known[k];
+        known[k] |= next[k];
+        next[k] = 0;
+        joined_ += std::popcount(fresh[k]);
+      }
+      if (const Span s = used(fresh, span.first, span.second); s.second) news_.push_back({i, s.first, s.second});
+      span = {0, 0};
+    }
+    return !news_.empty();
   }
   // Pairs of two tokens (i, source) that are joined, and of all.
-  i64 joined() const {
-    i64 count = 0;
-    for (const u64 w : known_) count += std::popcount(w);
-    return count - sources_;
-  }
+  i64 joined() const { return joined_; }
   i64 all() const { return sources_ * (length_ - 1); }
 
  private:
-  i64 length_, sources_, words_;
-  std::vector<u64> known_;
+  using Span = std::pair<i64, i64>;  // words from first up to second; {0, 0}: none
+  struct News {
+    i64 token, first, last;
+  };
+  static Span used(const u64* words, i64 first, i64 last) {
+    while (first < last && words[first] == 0) ++first;
+    while (first < last && words[last - 1] == 0) --last;
+    return first < last ? Span{first, last} : Span{0, 0};
+  }
+
+  const BitMatrix& queries_of_;
+  i64 length_, sources_, words_, joined_ = 0;
+  std::vector<u64> known_, fresh_, next_;
+  std::vector<Span> seen_, in_next_;
+  std::vector<News> news_;
 };
 
 MaskReport::Head report_head(const ReportRows& rows, i64 head, i64 length, bool with_reach) {
   MaskReport::Head r;
   const Cells cells(length);
   std::vector<i64> pairs = cells.empty();
-  const i64 words = (length + 63) / 64;
-  std::vector<u64> neighbours(with_reach ? index(length * words) : 0, 0);
+  BitMatrix neighbours(with_reach ? length : 0);
   std::map<i64, i64> histogram;
   std::vector<u8> allowed(index(length));
   for (i64 i = 0; i < length; ++i) {
     rows.row(head, i, allowed.data());
-    i64 count = 0;
-    for (i64 j = 0; j < length; ++j) {
-      if (!allowed[index(j)]) continue;
-      ++count;
-      ++pairs[index(cells.of(i) * cells.count() + cells.of(j))];
-      if (with_reach) neighbours[index(i * words + j / 64)] |= u64{1} << (j % 64);
-    }
+    const i64 count = cells.add(i, allowed, pairs);
+    if (with_reach) neighbours.set(i, allowed);
     ++histogram[count];
     r.pairs += count;
   }
@@ -135,15 +218,18 @@ MaskReport::Head report_head(const ReportRows& rows, i64 head, i64 length, bool 
     r.mean = static_cast<double>(r.pairs) / static_cast<double>(length);
   }
   if (with_reach && length > 1) {
-    Reach reach(length, length <= kExactReach ? length : kSources);
-    while (reach.joined() < reach.all() && reach.step(neighbours))
+    neighbours.transpose();
+    Reach reach(neighbours, length, length <= kExactReach ? length : kSources);
+    while (reach.joined() < reach.all() && reach.step())
       r.reach.push_back(static_cast<double>(reach.joined()) / static_cast<double>(reach.all()));
     r.unreachable = reach.all() - reach.joined();
   }
   return r;
 }
 
-void check_report(const MaskCall& call) {
+void check_report(const MaskCall& call, i64 head = 0) {
+  if (call.batch < 1) fail("mask", "a report is of batch row 0, and the call has none");
+  if (head < 0 || head >= call.heads) fail("mask", "there is no head {} among {}", head, call.heads);
   if (call.queries != call.keys) fail("mask", "a report is of one sequence, not of {} queries and {} keys", call.queries, call.keys);
   if (call.queries > kLongestReport)
     fail("mask", "a report reads every pair: at most {} tokens, not {}", kLongestReport, call.queries);
@@ -243,21 +329,24 @@ std::string picture_pgm(const MaskPicture& p) {
 }
 
 MaskDifference mask_difference(const Mask& before, const Mask& after, const MaskCall& call, i64 head) {
-  check_report(call);
+  check_report(call, head);
   const ReportRows first(before, call), second(after, call);
   const Cells cells(call.queries);
   std::vector<i64> kept = cells.empty(), gone = kept, added = kept;
   std::vector<u8> a(index(call.keys)), b(index(call.keys));
   MaskDifference d{.cells = cells.count(), .kept = {}, .gone = {}, .added = {}};
+  std::vector<u8> both(index(call.keys));
   for (i64 i = 0; i < call.queries; ++i) {
     first.row(head, i, a.data());
     second.row(head, i, b.data());
-    for (i64 j = 0; j < call.keys; ++j) {
-      if (!a[index(j)] && !b[index(j)]) continue;
-      const bool in_first = a[index(j)] != 0, in_both = in_first && b[index(j)] != 0;
-      ++(in_both ? kept : in_first ? gone : added)[index(cells.of(i) * cells.count() + cells.of(j))];
-      ++(in_both ? d.kept_pairs : in_first ? d.gone_pairs : d.added_pairs);
+    for (size_t j = 0; j < both.size(); ++j) {
+      both[j] = a[j] & b[j];
+      a[j] ^= both[j];
+      b[j] ^= both[j];
     }
+    d.kept_pairs += cells.add(i, both, kept);
+    d.gone_pairs += cells.add(i, a, gone);
+    d.added_pairs += cells.add(i, b, added);
   }
   d.kept = cells.shares(kept);
   d.gone = cells.shares(gone);

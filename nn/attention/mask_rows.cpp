@@ -1,7 +1,6 @@
 #include "nn/attention/mask_rows.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/ops/convert.h"
 #include "core/ops/shape.h"
@@ -92,7 +91,10 @@ struct MaskRows::Rule {
   i64 keys = 0;
   std::vector<std::vector<i64>> query = {}, key = {};          // positions, blocks, residues, ids
   std::vector<std::vector<u8>> query_is = {}, key_is = {};     // members of a set
-  std::vector<std::vector<std::vector<std::vector<u8>>>> picked = {};  // [b][h][block of i][block of j]
+  std::vector<i64> query_blocks = {}, key_blocks = {};         // of random_blocks: how many there are
+  bool behind = false;                                         // random blocks are earlier ones
+  Draw draw = {};
+  std::shared_ptr<const MaskSource> source = {};
   Tensor array = {};                                           // dense, [1|B, 1|H, L, M]
   std::vector<std::unique_ptr<const Rule>> parts = {};
   bool batch = false, head = false;
@@ -124,7 +126,7 @@ void MaskRows::Rule::row(i64 b, i64 h, i64 i, u8* out) const {
       const i64 p = at(query, b)[at_i], step = numbers[2], left = -numbers[0] * step, right = numbers[1] * step;
       if (p < 0) return all(true);
       const i64* k = at(key, b).data();
-      if (step == 1) return each([=](size_t j) { return k[j] < 0 || (k[j] - p >= left && k[j] - p <= right); });
+      if (step == 1) return each([=](size_t j) { return (k[j] < 0) | ((k[j] - p >= left) & (k[j] - p <= right)); });
       return each([=](size_t j) { return k[j] < 0 || (k[j] - p >= left && k[j] - p <= right && (k[j] - p) % step == 0); });
     }
     case MaskKind::blocks: {
@@ -143,11 +145,12 @@ void MaskRows::Rule::row(i64 b, i64 h, i64 i, u8* out) const {
       const i64 block = at(query, b)[at_i];
       if (block < 0) return all(true);
       const i64* k = at(key, b).data();
-      const auto& by_block = at(picked, b)[static_cast<size_t>(h)];
       // A block beyond the kept ones belongs to padding alone.
-      static const std::vector<u8> kNoBlocks;
-      const std::vector<u8>& allowed = block < static_cast<i64>(by_block.size()) ? by_block[static_cast<size_t>(block)] : kNoBlocks;
-      return each([&](size_t j) { return k[j] < 0 || (k[j] < static_cast<i64>(allowed.size()) && allowed[static_cast<size_t>(k[j])]); });
+      const i64 blocks = at(key_blocks, b), candidates = block >= at(query_blocks, b) ? 0 : behind ? std::min(block, blocks) : blocks;
+      if (numbers[1] >= candidates) return each([=](size_t j) { return k[j] < candidates; });
+      std::vector<i64> picked = pick_blocks(draw, h, block, candidates, numbers[1]);
+      std::sort(picked.begin(), picked.end());
+      return each([&](size_t j) { return k[j] < 0 || std::binary_search(picked.begin(), picked.end(), k[j]); });
     }
     case MaskKind::documents: {
       const i64 id = at(query, b)[at_i];
@@ -168,6 +171,7 @@ void MaskRows::Rule::row(i64 b, i64 h, i64 i, u8* out) const {
     case MaskKind::lengths:
     case MaskKind::keys: std::copy_n(at(key_is, b).data(), n, out); return;
     case MaskKind::dense: {
+      if (source) return source->row(source->batch == 1 ? 0 : b, source->heads == 1 ? 0 : h, i, out);
       const i64 rows = array.size(0), heads = array.size(1), queries = array.size(2), columns = array.size(3);
       const bool* from = array.data<bool>() + (((rows == 1 ? 0 : b) * heads + (heads == 1 ? 0 : h)) * queries + (queries == 1 ? 0 : i)) * columns;
       if (columns == 1) return all(from[0]);
@@ -247,24 +251,11 @@ class Preparation {
 };
 
 void Preparation::pick(MaskRows::Rule& r, const MaskNode& n) const {
-  const i64 size = n.numbers[0], count = n.numbers[1];
-  const Draw draw = current_generator().fixed_draw("mask.random_blocks", c_.redraw.value_or(static_cast<u64>(n.numbers[2])));
-  by_block(r, size);
-  r.picked = each(kept_rows(), [&](i64 b) {
-    const i64 blocks = count_blocks(MaskRows::Rule::at(r.key, b), kept_tokens(c_.key_keep, b, c_.keys));
-    const i64 query_blocks = count_blocks(MaskRows::Rule::at(r.query, b), kept_tokens(c_.query_keep, b, c_.queries));
-    std::vector<std::vector<std::vector<u8>>> heads;
-    for (i64 h = 0; h < c_.heads; ++h) {
-      auto& by_block = heads.emplace_back();
-      for (i64 i = 0; i < query_blocks; ++i) {
-        std::vector<i64> candidates(static_cast<size_t>(c_.causal ? std::min(i, blocks) : blocks));
-        std::iota(candidates.begin(), candidates.end(), 0);
-        auto& row = by_block.emplace_back(static_cast<size_t>(blocks), u8{0});
-        for (const i64 j : pick_blocks(draw, h, i, std::move(candidates), count)) row[static_cast<size_t>(j)] = 1;
-      }
-    }
-    return heads;
-  });
+  by_block(r, n.numbers[0]);
+  r.draw = current_generator().fixed_draw("mask.random_blocks", c_.redraw.value_or(static_cast<u64>(n.numbers[2])));
+  r.behind = c_.causal;
+  r.key_blocks = each(kept_rows(), [&](i64 b) { return count_blocks(MaskRows::Rule::at(r.key, b), kept_tokens(c_.key_keep, b, c_.keys)); });
+  r.query_blocks = each(kept_rows(), [&](i64 b) { return count_blocks(MaskRows::Rule::at(r.query, b), kept_tokens(c_.query_keep, b, c_.queries)); });
 }
 
 std::unique_ptr<const MaskRows::Rule> Preparation::rule(const Mask& m) {
@@ -351,6 +342,16 @@ std::unique_ptr<const MaskRows::Rule> Preparation::rule(const Mask& m) {
       break;
     }
     case MaskKind::dense: {
+      if (n->source) {
+        const MaskSource& s = *n->source;
+        if ((s.batch != 1 && s.batch != c_.batch) || (s.heads != 1 && s.heads != c_.heads) || s.queries != c_.queries || s.keys != c_.keys)
+          fail("mask", "a pattern of {} rows, {} heads, {} queries and {} keys in a call of {}, {}, {} and {}", s.batch, s.heads, s.queries,
+               s.keys, c_.batch, c_.heads, c_.queries, c_.keys);
+        r->source = n->source;
+        r->batch = n->source->batch > 1;
+        r->head = n->source->heads > 1;
+        break;
+      }
       Tensor t = array_of(*n, c_.arrays.dense);
       if (t.dtype() != kB8) fail("mask", "dense: the array must be b8 (true = allowed), got {}", name_of(t.dtype()));
       if (!broadcasts_to(t.shape(), {c_.batch, c_.heads, c_.queries, c_.keys}))
@@ -365,13 +366,29 @@ std::unique_ptr<const MaskRows::Rule> Preparation::rule(const Mask& m) {
     case MaskKind::heads: r->head = c_.heads > 1; break;
     default: break;
   }
-  for (const size_t rows : {r->query.size(), r->key.size(), r->query_is.size(), r->key_is.size(), r->picked.size()}) r->batch |= rows > 1;
+  for (const size_t rows : {r->query.size(), r->key.size(), r->query_is.size(), r->key_is.size(), r->key_blocks.size()}) r->batch |= rows > 1;
   return r;
 }
 
 }  // namespace
 
+void check_mask_call(const MaskCall& c) {
+  if (c.batch < 0 || c.heads < 1 || c.queries < 0 || c.keys < 0)
+    fail("mask", "a call of {} rows, {} heads, {} queries and {} keys: must be at least 0, 1, 0 and 0", c.batch, c.heads, c.queries, c.keys);
+  if (c.query_positions.defined()) c.query_positions.check_fits("mask", "positions of queries", c.batch, c.queries);
+  if (c.key_positions.defined()) c.key_positions.check_fits("mask", "positions of keys", c.batch, c.keys);
+  const auto check_keep = [&](const char* name, const Tensor& keep, i64 length) {
+    if (!keep.defined()) return;
+    if (keep.dtype() != kB8) fail("mask", "{} must be b8 (true = kept), got {}", name, name_of(keep.dtype()));
+    if (keep.dim() != 2 || keep.size(1) != length || (keep.size(0) != c.batch && keep.size(0) != 1))
+      fail("mask", "{} must be [{}, {}], got {}", name, c.batch, length, keep.shape());
+  };
+  check_keep("query_keep", c.query_keep, c.queries);
+  check_keep("key_keep", c.key_keep, c.keys);
+}
+
 MaskRows::MaskRows(const Mask& mask, const MaskCall& call) {
+  check_mask_call(call);
   if (const std::string reader = mask.position_reader();
       !reader.empty() && !(call.query_positions.defined() && call.key_positions.defined()))
     fail("mask", "{} reads positions, and the call has none", reader);
@@ -397,6 +414,8 @@ bool fits_heads(const Mask& m, i64 heads) {
 void Mask::check_heads(i64 heads) const {
   if (!fits_heads(*this, heads)) fail("mask", "{} but the model has {} heads", to_string(true), heads);
 }
+
+void Mask::check_call(const MaskCall& call) const { const MaskRows rows(*this, call); }
 
 Tensor Mask::pairs(const MaskCall& c) const {
   const MaskRows rows(*this, c);

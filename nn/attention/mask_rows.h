@@ -27,6 +27,9 @@ class MaskRows {
   std::unique_ptr<const Rule> rule_;
 };
 
+// Error if sizes, positions and keep bits of the call do not fit each other.
+void check_mask_call(const MaskCall& call);
+
 // What the rows of a call read, for attentions with rules of their own; b: batch row.
 // Blocks of the tokens, floor((p + shift)/size); -1: no position. kept: 1 where the token is kept.
 std::vector<i64> block_numbers(const Positions& positions, i64 b, i64 length, i64 size, i64 shift);

@@ -245,7 +245,7 @@ std::string primitive_text(const MaskNode& n, bool brief) {
     std::vector<std::string> masks;
     for (const Mask& m : n.parts) masks.push_back(m.to_string());
     arguments.push_back(fmt::format("{{{}}}", fmt::join(masks, ", ")));
-  } else if (n.from_input || n.array.defined()) {
+  } else if (n.from_input || n.array.defined() || n.source) {
     arguments.emplace_back("input");
   } else if (p.set && !n.counted) {
     arguments.push_back(fmt::format("{{{}}}", fmt::join(n.numbers, ", ")));

@@ -60,6 +60,22 @@ std::string joined(const Complaints& complaints) {
 
 }  // namespace
 
+TEST_CASE("what reads configs asks for the registries by argument, so that it links without the rest of the house") {
+  // The fuzz targets compile train/config without registries.cpp.
+  const auto complaints = [](const Files& files) {
+    Complaints out;
+    for (const auto& [path, text] : files)
+      if (path.rfind("train/config/", 0) == 0 && path.ends_with(".cpp") && path != "train/config/registries.cpp" &&
+          text.find("registries()") != std::string::npos)
+        out.push_back(path + " calls registries()");
+    return joined(out);
+  };
+  Files files = read_sources(WAYMARK_SOURCE_DIR);
+  CHECK(complaints(files) == "");
+  files["train/config/extra.cpp"] = "const Registries& r = registries();\n";
+  CHECK(complaints(files) == "train/config/extra.cpp calls registries()\n");
+}
+
 TEST_CASE("one file and one line of a list add an encoding, an attention, an optimizer or a task") {
   const Files files = read_sources(WAYMARK_SOURCE_DIR);
   for (const List& list : kLists) CHECK(joined(check_list(files, list)) == "");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 
 #include "core/io/files.h"
@@ -17,6 +18,7 @@
 #include "train/config/registries.h"
 #include "train/report/mask_svg.h"
 #include "train/trainer/cost.h"
+#include "train/trainer/run_folder.h"
 
 namespace waymark::train::cli {
 
@@ -24,6 +26,13 @@ namespace {
 
 using nn::Options;
 using nn::Ruling;
+
+// What a pattern reads, whatever the length.
+enum class Pairs { all, of_positions, of_content };
+Pairs pairs_of(const Options& attention) {
+  const auto pattern = nn::attention_pattern(attention, nn::sequence_call(1), "attention.pattern");
+  return !pattern ? Pairs::of_content : pattern->is_all() ? Pairs::all : Pairs::of_positions;
+}
 
 struct Question {
   std::vector<Options> encodings;
@@ -65,6 +74,19 @@ void read_sizes(const Arguments& arguments, Question& q, Problems& problems) {
                                                q.sizes.embed_dim, q.sizes.num_heads)});
     q.sizes.head_dim = std::max<i64>(1, q.sizes.embed_dim / q.sizes.num_heads);
   }
+}
+
+// Why a file cannot be written at this place; nothing if it can.
+std::optional<std::string> file_refusal(const std::string& text) {
+  namespace fs = std::filesystem;
+  const fs::path file(text);
+  std::error_code ignored;
+  if (!file.has_filename()) return "must name a file";
+  if (fs::is_directory(file, ignored)) return nn::printable(text, 200) + " is a folder";
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (const auto refusal = place_refusal(folder)) return refusal;
+  if (!fs::is_directory(folder, ignored)) return fmt::format("there is no folder {}", nn::printable(folder.string(), 200));
+  return std::nullopt;
 }
 
 template <class F> void parsed(const char* option, Problems& problems, F parse) {
@@ -120,6 +142,24 @@ Question question_of(const Arguments& arguments) {
     if (!q.mask.inputs().empty()) fail("", "{}(input) needs an array, and there is no call here", q.mask.inputs().front());
   });
   if (arguments.has("--shift")) q.shift = arguments.integer("--shift");
+  // What cannot be answered is said before anything is printed.
+  if (q.attention) parsed("--attention", problems, [&](auto&) { (void)pairs_of(*q.attention); });
+  if (q.against) parsed("--against", problems, [&](auto&) { (void)pairs_of(*q.against); });
+  if (problems.empty())
+    parsed("--mask", problems, [&](auto&) {
+      for (const i64 length : q.lengths)
+        if (length <= nn::kLongestReport) q.mask.check_call(nn::sequence_call(length, q.sizes.num_heads, q.causal, q.shift));
+    });
+  for (const char* option : {"--svg", "--pgm"}) {
+    if (!arguments.has(option)) continue;
+    if (const auto refusal = file_refusal(arguments.text(option))) problems.push_back({option, *refusal});
+    else if (problems.empty() && pairs_of(*q.attention) == Pairs::of_content)
+      problems.push_back({option, fmt::format("which pairs of tokens meet in {} depends on what they are: there is no picture", q.attention->name())});
+  }
+  if (!q.lengths.empty() && q.lengths.front() > nn::kLongestReport)
+    for (const char* option : {"--svg", "--pgm", "--against"})
+      if (arguments.has(option))
+        problems.push_back({option, fmt::format("a picture is of at most {} tokens, and the first of --lengths is {}", nn::kLongestReport, q.lengths.front())});
   if (!problems.empty()) throw ConfigError(std::move(problems));
   return q;
 }
@@ -192,35 +232,45 @@ void print_encoding(const nn::EncodingSum& sum, const Options& encoding, const Q
   fmt::print("{}", columns(rows));
 }
 
-// The pattern of an attention, and --mask.
+// The pattern of an attention, and --mask; nothing if the pairs depend on what the tokens say.
 std::optional<nn::Mask> mask_of(const Options& attention, const Question& q, i64 length) {
   const auto pattern = nn::attention_pattern(attention, nn::sequence_call(length, q.sizes.num_heads, q.causal, q.shift), "attention.pattern");
   return pattern ? std::optional(*pattern & q.mask) : std::nullopt;
 }
 
-// The pairs of an attention on one sequence; nothing if they depend on what the tokens say, or if they are all.
+// The pairs of an attention on one sequence; nothing if they depend on what the tokens say, if they are all, or too many to
+// count.
 std::optional<nn::MaskReport> report_of(const Options& attention, const Question& q, i64 length) {
+  if (length > nn::kLongestReport) return std::nullopt;
   const auto pattern = mask_of(attention, q, length);
-  if (!pattern || pattern->is_all() || length > nn::kLongestReport) return std::nullopt;
+  if (!pattern || pattern->is_all()) return std::nullopt;
   return nn::mask_report(*pattern, nn::sequence_call(length, q.sizes.num_heads, q.causal, q.shift), q.sizes.head_dim);
 }
 
 // Forward flops of the attention part of one layer on one sequence, and what a query sees.
 void print_costs(const Question& q, const std::vector<std::optional<nn::MaskReport>>& reports) {
   std::vector<Row> rows;
+  Pairs pairs = pairs_of(*q.attention);
+  if (pairs == Pairs::all && !q.mask.is_all()) pairs = Pairs::of_positions;
   for (size_t i = 0; i < q.lengths.size(); ++i) {
     const i64 length = q.lengths[i];
     const LayerCost cost = layer_cost(q.encodings, q.sizes, 0, q.causal, length,
                                       reports[i] ? std::optional(reports[i]->density()) : std::nullopt);
     const double n = static_cast<double>(length), keys = cost.density * n;
     std::string extra;
+    if (pairs == Pairs::of_positions && !reports[i]) {
+      rows.push_back({fmt::format("L = {}", length), fmt::format("projections {} flops forward; the pairs are not counted beyond {} tokens",
+                                                                flops_text(cost.projections), nn::with_commas(nn::kLongestReport))});
+      continue;
+    }
     for (const auto& [name, flops] : cost.encodings) extra += fmt::format(", {} {}", name, flops_text(flops));
     rows.push_back(
         {fmt::format("L = {}", length),
          fmt::format("projections {}, scores and mix {}{}, together {} flops forward; {} keys per query on "
-                     "average (density {:.2f}), {} pairs per head",
+                     "average (density {:.2f}), {} pairs per head{}",
                      flops_text(cost.projections), flops_text(cost.scores), extra, flops_text(cost.total()),
-                     nn::with_commas(std::llround(keys)), cost.density, nn::with_commas(std::llround(n * keys)))});
+                     nn::with_commas(std::llround(keys)), cost.density, nn::with_commas(std::llround(n * keys)),
+                     pairs == Pairs::of_content ? ", as if all met: which do depends on the tokens" : "")});
   }
   fmt::print("\none layer, one sequence, model.embed_dim = {}, model.num_heads = {}, model.head_dim = {}\n{}",
              q.sizes.embed_dim, q.sizes.num_heads, q.sizes.head_dim, columns(rows));
@@ -229,6 +279,7 @@ void print_costs(const Question& q, const std::vector<std::optional<nn::MaskRepo
 // Reports of all lengths, pictures of the first.
 void print_reports(const Question& q, const std::vector<std::optional<nn::MaskReport>>& reports, const Arguments& arguments) {
   const i64 length = q.lengths.front();
+  if (length > nn::kLongestReport) return;
   const auto write = [&](const char* option, const std::string& text) {
     if (arguments.has(option)) write_file_atomic(arguments.text(option), text);
   };
@@ -255,7 +306,8 @@ void print_reports(const Question& q, const std::vector<std::optional<nn::MaskRe
     return write("--svg", mask_svg(first, name));
   }
   const nn::MaskDifference d = nn::mask_difference(*other, *pattern, call);
-  fmt::print("\nagainst {}: {} pairs kept (█ ▒), {} gone (-), {} new (+)\n{}", q.against->short_form(), nn::with_commas(d.kept_pairs),
+  fmt::print("\nagainst {}{}: {} pairs kept (█ ▒), {} gone (-), {} new (+)\n{}", q.against->short_form(), pattern->per_head() || other->per_head() ? ", head 0" : "",
+             nn::with_commas(d.kept_pairs),
              nn::with_commas(d.gone_pairs), nn::with_commas(d.added_pairs), nn::picture_text(d));
   write("--svg", mask_svg(d, fmt::format("{} against {}", name, q.against->short_form())));
 }

@@ -26,7 +26,7 @@ void check_config(CheckContext& context);
 // silently ignored. limits.cpp is the list; who builds a thing removes its line.
 void check_limits(CheckContext& context);
 // What help says about a key that is limited in this version: "this version: only encoder"; empty: nothing.
-WAYMARK_API std::string limit_note(std::string_view key);
+WAYMARK_API std::string limit_note(std::string_view key, const Registries& registries = train::registries());
 // Settings without effect that may be meant for other cells of a sweep: warnings, not problems.
 WAYMARK_API std::vector<std::string> unused_settings(const Config& config);
 

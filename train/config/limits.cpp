@@ -80,8 +80,7 @@ void check_effects(CheckContext& c) {
 }
 
 // Does any task use this key? A task is asked with its default options, whether or not it would run with them.
-bool any_task_uses(std::string_view key) {
-  const Registries& r = registries();
+bool any_task_uses(std::string_view key, const Registries& r) {
   for (const std::string& name : r.tasks->names()) {
     nn::OptionTable table = *r.tasks->find(name);
     table.check = nullptr;
@@ -97,12 +96,12 @@ bool any_task_uses(std::string_view key) {
 
 }  // namespace
 
-std::string limit_note(std::string_view key) {
+std::string limit_note(std::string_view key, const Registries& registries) {
   for (const Limit& limit : limits())
     if (limit.key == key)
       return limit.built.front() == "\"\"" ? "not part of this version" : "this version: only " + limit.built.front();
   const bool of_data = std::find(std::begin(kDataKeys), std::end(kDataKeys), key) != std::end(kDataKeys);
-  return of_data && !any_task_uses(key) ? "no task of this version uses it" : "";
+  return of_data && !any_task_uses(key, registries) ? "no task of this version uses it" : "";
 }
 
 std::vector<std::string> unused_settings(const Config& config) {

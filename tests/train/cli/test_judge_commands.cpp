@@ -81,6 +81,50 @@ TEST_CASE("explain prints the pairs of a pattern, its report and its pictures") 
   for (const char* part : {"unknown mask windw. Did you mean window?", "--shift", "nothing"}) CHECK(has(wrong.err, part));
 }
 
+TEST_CASE("explain says what it cannot do before it prints anything") {
+  const test::TemporaryFolder folder;
+  const auto refused = [](std::vector<std::string> words, const char* option, const std::string& part) {
+    words.insert(words.begin(), "explain");
+    const auto o = run_waymark(words);
+    CAPTURE(o.err);
+    CHECK(o.code == 2);
+    CHECK(o.out.empty());
+    CHECK(has(o.err, fmt::format("  {}  ", option)));
+    CHECK(has(o.err, part));
+  };
+  const std::string here = folder.path().string(), nowhere = here + "/no/x.svg";
+  for (const char* option : {"--svg", "--pgm"}) {
+    refused({"--attention", "local", option, here}, option, "is a folder");
+    refused({"--attention", "local", option, nowhere}, option, "there is no folder " + here + "/no");
+    refused({"--attention", "local", option, ""}, option, "must name a file");
+    refused({"--attention", "routing", option, here + "/x"}, option, "which pairs of tokens meet in routing depends on what they are");
+    refused({"--attention", "local", "--lengths", "131073", option, here + "/x"}, option, "a picture is of at most 131072 tokens");
+  }
+  refused({"--attention", "local", "--lengths", "131073,8", "--against", "dense"}, "--against", "at most 131072");
+  refused({"--mask", "lengths({3, 4})", "--lengths", "8"}, "--mask", "2 numbers for 1 rows");
+  refused({"--mask", "documents({0, 1})", "--lengths", "2,3"}, "--mask", "2 ids for 3 tokens");
+  refused({"--attention", "longformer(global=input)"}, "--attention", "needs the array `global`");
+}
+
+TEST_CASE("explain answers for lengths whose pairs nobody counts, in no time and memory") {
+  const std::vector<std::string> dense = {"explain", "--lengths", "2147483648"};
+  const auto all = run_waymark(dense);
+  CHECK(all.code == 0);
+  CHECK(has(all.out, "2,147,483,648 keys per query"));
+  for (const char* attention : {"local", "bigbird(block=1)", "dense"}) {
+    CAPTURE(attention);
+    const auto o = run_waymark({"explain", "--attention", attention, "--mask", "~none() & window(3, 3)", "--lengths", "16,2000000000"});
+    CHECK(o.code == 0);
+    CHECK(has(o.out, "  L = 16  "));
+    CHECK(has(o.out, "65.5 T flops forward; the pairs are not counted beyond 131,072 tokens"));
+  }
+  const auto routing = run_waymark({"explain", "--attention", "routing", "--lengths", "64,2000000000"});
+  CHECK(routing.code == 0);
+  CHECK(has(routing.out, "as if all met: which do"));
+  const auto heads = run_waymark({"explain", "--lengths", "8", "--mask", "heads({all(), causal(), all(), all()})", "--against", "dense"});
+  CHECK(has(heads.out, "against dense, head 0: "));
+}
+
 TEST_CASE("explain refuses with exit code 2, and reports what is wrong with the question") {
   const auto refused = run_waymark({"explain", "--position", "rope + huang-m3"});
   CHECK(refused.code == 2);
