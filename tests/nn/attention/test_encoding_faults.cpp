@@ -126,6 +126,30 @@ TEST_CASE("positions 8.4 no. 20: values are never turned") {
   }
 }
 
+// Windows and blocks that are cut out of a sequence must not begin to count anew.
+TEST_CASE("positions 8.4 no. 20: a map on a pattern is the map on dense attention under that mask") {
+  for (const char* spec : {"rope", "rope(layout=halves, fraction=0.5)", "xpos"})
+    for (const auto& [pattern, mask] : {std::pair<const char*, Mask>{"local(window=3)", Mask::window(3, 3)},
+                                        {"local(block=4)", Mask::blocks(4)},
+                                        {"local(block=3, before=1)", Mask::blocks(3, 1, 0)}})
+      for (const bool causal : {false, true}) {
+        if (!causal && test::needs_causal_call(test::sum_of(spec))) continue;
+        CAPTURE(spec);
+        CAPTURE(pattern);
+        CAPTURE(causal);
+        AttentionConfig c;
+        c.attention = pattern;
+        const Rig local(spec, causal, c), dense(spec, causal);
+        dense->load_state_dict(local->state_dict());
+        for (const i64 offset : {i64{0}, i64{1001}}) {
+          AttentionInput in{.x = tokens(2, 13), .positions = Positions::range(13, offset)};
+          const Tensor y = (*local)(in).y;
+          in.mask = mask;
+          CHECK(largest_difference(y, (*dense)(in).y) < 1e-12);
+        }
+      }
+}
+
 TEST_CASE("positions 8.4 no. 21: angles are formed in f64 also where tokens are f32") {
   for (const i64 p : {15962, 1000003, 16777217, 2147483646}) {
     CAPTURE(p);

@@ -227,19 +227,25 @@ TEST_CASE("inspect: what never occurs is no number, and a gap in the drawing") {
   CHECK(gaps > 0);
   for (const double v : numbers(arrays, "attention_mean")) CHECK(std::isfinite(v));
 
-  // strided sees its window and every fifth token: no pair is 7 apart, and no line runs over that distance.
+  // strided sees its window and every fifth token: no pair is 7 apart, and no line of a score runs over that distance.
   const Call far = make_call("none", "strided(stride=5)", 12, 1, false, false);
   ModelReport strided;
   strided.layers.emplace_back().statistics.add(*far.attention, far.in);
-  const auto delta = array(strided.layers[0].statistics.arrays(), "delta").to_vector<i64>();
-  CHECK(std::find(delta.begin(), delta.end(), 7) == delta.end());
-  REQUIRE(std::find(delta.begin(), delta.end(), 10) != delta.end());
-  for (const Figure& figure : figures_of(strided))
-    if (figure.name == "attention-distance") {
-      // Each head: a line for the window, and a mark for each of the two far distances on both sides.
-      CHECK(figure.svg.find("NaN") == std::string::npos);
-      CHECK(figure.svg.find("nan") == std::string::npos);
-    }
+  const NamedTensors of_strided = strided.layers[0].statistics.arrays();
+  const auto delta = array(of_strided, "delta").to_vector<i64>();
+  const auto total = numbers(of_strided, "score_total_mean");
+  for (size_t at = 0; at < delta.size(); ++at) {
+    const i64 distance = std::abs(delta[at]);
+    CHECK(std::isnan(total[at]) == (distance >= 5 && distance % 5 != 0));
+  }
+  for (const Figure& figure : figures_of(strided)) {
+    CHECK(figure.svg.find("nan") == std::string::npos);
+    if (figure.name != "score-distance") continue;
+    // Each head's curve begins anew behind a gap: at -10, at the window, and at 10 where that is more than a point.
+    size_t lines = 0;
+    for (size_t at = figure.svg.find("<polyline"); at != std::string::npos; at = figure.svg.find("<polyline", at + 1)) ++lines;
+    CHECK(lines > 2 * 2 * 2);
+  }
 }
 
 TEST_CASE("inspect: what encodings hold, by distance") {
