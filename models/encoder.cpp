@@ -78,7 +78,7 @@ Tensor EncoderLayer::forward(const Tensor& x, const EncoderCall& call, const See
                              const std::shared_ptr<const nn::PreparedTerms>& prepared) const {
   const auto attend = [&](const Tensor& in) {
     const nn::AttentionInput input{.x = in, .positions = call.positions, .key_keep = call.keep, .mask = call.mask, .arrays = call.arrays,
-                                   .segments = call.segments, .shift = call.shift, .prepared = prepared};
+                                   .segments = call.segments, .shift = call.shift, .redraw = call.redraw, .prepared = prepared};
     if (see) see(*attention, input);
     return dropout1(attention(input).y);
   };

@@ -51,6 +51,7 @@ struct EncoderCall {
   nn::Mask mask = {};            // and EncoderConfig::mask
   nn::MaskArrays arrays = {};    // what `input` stands for in masks and attentions
   i64 shift = 0;                 // of block borders
+  std::optional<u64> redraw = {};  // random topology by this draw number in place of its own
   Tensor segments = {};          // i64 [B, L], for encodings that read them
 };
 

@@ -31,4 +31,13 @@ WAYMARK_API GradcheckReport gradcheck(const TensorFunction& f, const std::vector
 // The same for the gradient itself, as a function of the inputs and of the incoming gradient.
 WAYMARK_API GradcheckReport gradgradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
 
+// Of one tensor: gradcheck(exp, x).
+using UnaryFunction = std::function<Tensor(const Tensor&)>;
+inline GradcheckReport gradcheck(const UnaryFunction& f, const Tensor& x, const GradcheckOptions& options = {}) {
+  return gradcheck([&](const std::vector<Tensor>& v) { return std::vector<Tensor>{f(v[0])}; }, {x}, options);
+}
+inline GradcheckReport gradgradcheck(const UnaryFunction& f, const Tensor& x, const GradcheckOptions& options = {}) {
+  return gradgradcheck([&](const std::vector<Tensor>& v) { return std::vector<Tensor>{f(v[0])}; }, {x}, options);
+}
+
 }  // namespace waymark

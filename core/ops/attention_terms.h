@@ -36,40 +36,40 @@ struct PairIndex {
 
 // "1|H": one for all heads, or one per head. All tensors have the dtype of the queries unless said.
 struct Table {                // q_i·w_r, k_j·w_r, or both;  w [1|H, R, d]
-  Tensor w;
+  Tensor w = {};
   Side side = Side::query;
-  PairIndex index;
+  PairIndex index = {};
 };
 struct Distance {             // β_r;  beta [1|H, R]
-  Tensor beta;
-  PairIndex index;
+  Tensor beta = {};
+  PairIndex index = {};
   Tensor reset = {};          // [1|H, 2]: for a key, and for a query without position (which wins), in place of neutral
 };
 struct KeyBias {              // κ_j;  kappa [B|1, 1|H, Lk]; positions are not read
-  Tensor kappa;
+  Tensor kappa = {};
 };
 struct RowProduct {           // x_i·y_j;  x [B|1, 1|H, Lq, w], y [B|1, 1|H, Lk, w]
-  Tensor x, y;
+  Tensor x = {}, y = {};
   Tensor left = {}, right = {};  // i64 [B|1, Lk]: both x and y are per query then, and x_i[left_j]·y_i[right_j] is meant
   Tensor reset = {};             // as of Distance
 };
 struct PairTable {            // given for every pair;  t [1|B, 1|H, ·, ·]
-  Tensor t;
+  Tensor t = {};
   bool by_slot = true;        // read at (i, j), whatever the positions; else at (p_i, p_j)
 };
 struct ThreeWay {             // Σ_t q_it k_jt w_rt in place of q_i·k_j;  w [1|H, R, d]
-  Tensor w;
-  PairIndex index;
+  Tensor w = {};
+  PairIndex index = {};
 };
 struct Value {                // u_r added to v_j;  u [1|H, R, dv]
-  Tensor u;
-  PairIndex index;
+  Tensor u = {};
+  PairIndex index = {};
 };
 // CoPE (Golovneva et al. 2024): with the score ê of everything else and σ of it over the allowed keys from j on,
 // P_ij = min(Σ_{t>=j} σ(ê_it), max_pos - 1), the term is q_i·table at P_ij, between two rows linearly. Keys count in the
 // order of their slots; positions are not read.
 struct Prefix {
-  Tensor table;               // [max_pos, d]
+  Tensor table = {};          // [max_pos, d]
 };
 
 // Some pairs of one batch row and head: their slots in the call, and their positions (-1: none).
@@ -84,19 +84,19 @@ struct TileRef {
 struct Custom {
   using In = std::span<const std::span<const double>>;  // the inputs, flattened
   using Out = std::span<const std::span<double>>;
-  std::vector<Tensor> inputs;
+  std::vector<Tensor> inputs = {};
   i64 scratch = 0;      // doubles for each call, with anything in them
   bool batched = true;  // false: rows of the batch with the same positions have the same values
   // value, g: [keys × queries]. forward writes value, which is 0 before.
-  std::function<void(const TileRef&, In, std::span<double> scratch, std::span<double> value)> forward;
+  std::function<void(const TileRef&, In, std::span<double> scratch, std::span<double> value)> forward = {};
   // Adds Σ g·∂value/∂input to grads.
-  std::function<void(const TileRef&, In, std::span<double> scratch, std::span<const double> g, Out grads)> backward;
+  std::function<void(const TileRef&, In, std::span<double> scratch, std::span<const double> g, Out grads)> backward = {};
 };
 
 struct ScoreTerm {
-  std::string name;           // of its summand in score parts: "table" gives q_table and k_table
-  Stage stage;
-  std::variant<Table, Distance, KeyBias, RowProduct, PairTable, ThreeWay, Prefix, Value, Custom> family;
+  std::string name = {};      // of its summand in score parts: "table" gives q_table and k_table
+  Stage stage = Stage::content;
+  std::variant<Table, Distance, KeyBias, RowProduct, PairTable, ThreeWay, Prefix, Value, Custom> family = {};
 
   bool reads_positions() const;
 };

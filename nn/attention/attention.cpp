@@ -80,7 +80,7 @@ Tensor Attention::query_keep(const AttentionInput& in) {
 MaskCall Attention::mask_call(const AttentionInput& in, i64 batch, i64 queries, i64 keys) const {
   return {.batch = batch, .heads = setup_.sizes.num_heads, .queries = queries, .keys = keys,
           .query_positions = in.positions, .key_positions = key_positions(in), .query_keep = query_keep(in),
-          .key_keep = in.key_keep, .causal = causal(in), .cross = in.context.defined(), .shift = in.shift, .arrays = in.arrays};
+          .key_keep = in.key_keep, .causal = causal(in), .cross = in.context.defined(), .shift = in.shift, .redraw = in.redraw, .arrays = in.arrays};
 }
 
 Tensor Attention::allowed_pairs(const AttentionInput& in, i64 batch, i64 queries, i64 keys) const {

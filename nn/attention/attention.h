@@ -68,6 +68,7 @@ struct AttentionInput {
   Tensor segments = {};              // i64 [B, L]: segment of each token, for encodings that read it; self-attention only
   Tensor state = {};                 // [B, m, E]: rows that travel with the tokens (luna, hst)
   i64 shift = 0;                     // of block borders
+  std::optional<u64> redraw = {};    // random topology (blocks, hashes) by this draw number in place of its own
   bool want_weights = false;
   std::shared_ptr<const PreparedTerms> prepared = {};  // of the stack, for these positions; null: every layer prepares its own
   // Read by implied_weights, implied_terms and score_parts alone: their L is that of these rows. An attention that cannot

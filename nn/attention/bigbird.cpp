@@ -26,7 +26,7 @@ class BigBirdPattern final : public MaskSource {
   BigBirdPattern(const Options& o, const MaskCall& c, std::string_view stream)
       : size_(o.integer("block")), r_(o.integer("random")), half_((o.integer("window") - 1) / 2),
         first_((o.integer("global") + 1) / 2), last_(c.causal ? 0 : o.integer("global") / 2), is_causal_(c.causal),
-        draw_(current_generator().fixed_draw(stream, static_cast<u64>(o.integer("seed")))) {
+        draw_(current_generator().fixed_draw(stream, c.redraw.value_or(static_cast<u64>(o.integer("seed"))))) {
     check_mask_call(c);
     if (!c.query_positions.defined() || c.queries != c.keys)
       fail("attention", "{} reads the positions of one sequence", o.short_form());
@@ -136,9 +136,11 @@ AttentionInfo bigbird() {
     if (o.integer("window") % 2 == 0) problems.push_back(fmt::format("window={} must be odd", o.integer("window")));
   };
   return {.options = std::move(options),
-          .facts = [](const Options&, bool, bool) {
+          .facts = [](const Options& o, bool, bool) {
             AttentionFacts f = pair_attention_facts();
             f.reads_positions = f.topology_sensitive = true;
+            f.block = o.integer("block");
+            f.random_topology = o.integer("random") > 0;
             return f;
           },
           .formulas = {"block i sees: the global blocks, i - (window-1)/2 ... i + (window-1)/2, and `random` drawn ones; a global block all",

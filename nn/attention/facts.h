@@ -16,6 +16,8 @@ struct AttentionFacts {
   bool takes_state = false;          // of the call
   bool cache = false;               // decodes token by token
   bool topology_sensitive = false;  // moves with the shift
+  i64 block = 0;                    // tokens after which a shift of the borders repeats; 0: there are none
+  bool random_topology = false;     // which pairs meet depends on random draws, which a call may have drawn again
   bool reads_positions = false;     // its pattern does
   bool neighbourhood = false;       // a token sees its own neighbourhood, and no token sees all
   bool content_pattern = false;     // which pairs meet depends on what the tokens are

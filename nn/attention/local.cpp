@@ -22,6 +22,7 @@ AttentionInfo local() {
             AttentionFacts f = pair_attention_facts();
             f.reads_positions = f.neighbourhood = true;
             f.topology_sensitive = !o.is_word("block", "none");
+            if (f.topology_sensitive) f.block = o.integer("block");
             return f;
           },
           .formulas = {"z_i = Σ_j softmax_j(e_ij)·v_j over |p_j - p_i| <= window (causal: p_j <= p_i, too)",

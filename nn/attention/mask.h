@@ -59,6 +59,7 @@ struct MaskCall {
   Tensor query_keep = {}, key_keep = {};  // b8 [B, L], [B, M]; undefined: all kept
   bool causal = false, cross = false;
   i64 shift = 0;                          // of block borders: blk(t) = floor((p_t + shift)/size)
+  std::optional<u64> redraw = {};         // number of the draw of everything random, in place of the seeds
   MaskArrays arrays = {};
 };
 

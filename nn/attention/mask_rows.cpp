@@ -252,7 +252,7 @@ class Preparation {
 
 void Preparation::pick(MaskRows::Rule& r, const MaskNode& n) const {
   by_block(r, n.numbers[0]);
-  r.draw = current_generator().fixed_draw("mask.random_blocks", static_cast<u64>(n.numbers[2]));
+  r.draw = current_generator().fixed_draw("mask.random_blocks", c_.redraw.value_or(static_cast<u64>(n.numbers[2])));
   r.behind = c_.causal;
   r.key_blocks = each(kept_rows(), [&](i64 b) { return count_blocks(MaskRows::Rule::at(r.key, b), kept_tokens(c_.key_keep, b, c_.keys)); });
   r.query_blocks = each(kept_rows(), [&](i64 b) { return count_blocks(MaskRows::Rule::at(r.query, b), kept_tokens(c_.query_keep, b, c_.queries)); });

@@ -61,7 +61,7 @@ class ReformerAttention final : public ProjectedAttention {
     if (allowed.defined()) allowed = contiguous(allowed.expand({batch, heads, length, length}));
     const Tensor keep = make_empty({batch, heads, length, length}, kB8);
     const Tensor visits = make_empty({batch, heads, length, length}, p.q.dtype());
-    count_visits(p.q.detach(), in.key_keep, visits);
+    count_visits(p.q.detach(), in, visits);
     restrict(visits, allowed, in.key_keep, keep);
     std::vector<Pass> list;
     list.push_back(pass_of(p.q, p.k, p.v, in, keep));
@@ -78,9 +78,11 @@ class ReformerAttention final : public ProjectedAttention {
   }
 
   // [H, d, rounds, buckets/2]
-  Tensor rotations(i64 heads, i64 width, i64 half, DType dtype) const {
+  Tensor rotations(i64 heads, i64 width, i64 half, DType dtype, std::optional<u64> redraw) const {
     u64 number = 0;
-    if (training() && options().is_word("redraw", "train")) {
+    if (redraw) {
+      number = *redraw;
+    } else if (training() && options().is_word("redraw", "train")) {
       const auto place = DrawScope::current();
       number = (place ? place->draw : 0) + 1;
     }
@@ -133,20 +135,20 @@ class ReformerAttention final : public ProjectedAttention {
   }
 
   // N_ij [B, H, L, L]
-  void count_visits(const Tensor& q, const Tensor& key_keep, const Tensor& visits) const {
+  void count_visits(const Tensor& q, const AttentionInput& in, const Tensor& visits) const {
     const i64 batch = q.size(0), heads = q.size(1), length = q.size(2), width = q.size(3);
     const Tensor x = contiguous(to(q, kF64)), n = make_empty(visits.shape(), kF64);
     std::fill_n(n.data<double>(), n.numel(), 0.0);
     std::vector<std::vector<i64>> kept(static_cast<size_t>(batch));
     i64 most = 0;
     for (i64 b = 0; b < batch; ++b) {
-      const std::vector<u8> keep = kept_tokens(key_keep, b, length);
+      const std::vector<u8> keep = kept_tokens(in.key_keep, b, length);
       for (i64 t = 0; t < length; ++t)
         if (keep[static_cast<size_t>(t)]) kept[static_cast<size_t>(b)].push_back(t);
       most = std::max(most, static_cast<i64>(kept[static_cast<size_t>(b)].size()));
     }
     const i64 half = buckets_for(most) / 2;
-    const Tensor r = contiguous(to(rotations(heads, width, half, q.dtype()), kF64));
+    const Tensor r = contiguous(to(rotations(heads, width, half, q.dtype(), in.redraw), kF64));
     for (i64 b = 0; b < batch; ++b)
       for (i64 h = 0; h < heads; ++h) {
         const i64 at = b * heads + h;
@@ -214,7 +216,7 @@ AttentionInfo reformer() {
             AttentionFacts f = pair_attention_facts();
             f.gives = f.gives.without(Capability::free_qk);
             f.causal_exact = f.shares_key_heads = f.cache = false;
-            f.content_pattern = true;
+            f.content_pattern = f.random_topology = true;
             f.why_not_causal = "which keys a token meets depends on later tokens";
             f.why_not_cross = "queries and keys are one vector of one sequence";
             f.why_not_shared_heads = "it has no k_proj";

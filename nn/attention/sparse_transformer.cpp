@@ -50,9 +50,10 @@ AttentionInfo fixed() {
       problems.push_back(fmt::format("c={} is larger than stride={}", o.integer("c"), o.integer("stride")));
   };
   return {.options = std::move(options),
-          .facts = [](const Options&, bool, bool) {
+          .facts = [](const Options& o, bool, bool) {
             AttentionFacts f = sparse_facts();
             f.topology_sensitive = true;
+            f.block = o.integer("stride");
             return f;
           },
           .formulas = {"A1: the own block;  A2: the last c places of every block (of the last one its last c tokens, unless causal)"},

@@ -10,6 +10,21 @@ std::vector<ParameterSpec> parameters_of(const Options& encoding, const Encoding
   return info.parameters ? info.parameters(encoding, sizes) : std::vector<ParameterSpec>();
 }
 
+namespace {
+// Of several encodings of one owner with a parameter of this name, each has its own.
+std::string name_of_parameter(const Options& encoding, const std::string& name, i64 owners) {
+  return owners > 1 ? encoding.name() + "." + name : name;
+}
+bool in_stack(const Options& encoding, const ParameterSpec& p) { return p.shared || facts_of(encoding).site == Site::input; }
+}  // namespace
+
+std::string parameter_path(const EncodingSum& sum, const Options& encoding, const ParameterSpec& parameter, const EncodingSizes& sizes) {
+  i64 owners = 0;
+  for (const Options& o : sum)
+    for (const ParameterSpec& p : parameters_of(o, sizes)) owners += p.name == parameter.name && in_stack(o, p) == in_stack(encoding, parameter);
+  return "position." + name_of_parameter(encoding, parameter.name, owners);
+}
+
 PositionModule::PositionModule(ModuleBase& parent, const EncodingSum& encodings, const EncodingSizes& sizes,
                                const PositionModule* stack)
     : ModuleBase(parent, "position"), sum_(encodings) {
@@ -55,9 +70,10 @@ void PositionModule::make_parameters(const std::vector<Own>& list) {
         fail("position", "{} and {} would share the parameter {}.{}; use share_layers=false, or the same options in every layer",
              p.encoding->short_form(), other.encoding->short_form(), path(), p.spec.name);
     }
-    const std::string qualified = p.encoding->name() + "." + p.spec.name;
-    const Tensor t = parameter_at(owners > 1 ? qualified : p.spec.name, p.spec.shape, p.spec.init,
-                                  {.no_decay = p.spec.no_decay, .also = {owners > 1 ? p.spec.name : qualified}, .bounds = p.spec.bounds});
+    // Either name loads.
+    const Tensor t = parameter_at(name_of_parameter(*p.encoding, p.spec.name, owners), p.spec.shape, p.spec.init,
+                                  {.no_decay = p.spec.no_decay, .also = {name_of_parameter(*p.encoding, p.spec.name, owners > 1 ? 1 : 2)},
+                                   .bounds = p.spec.bounds});
     parameters_[{p.encoding->canonical(), p.spec.name}] = t;
   }
 }

@@ -69,5 +69,9 @@ class WAYMARK_API PositionModule : public ModuleBase {
 
 // Parameters of an encoding, with their shapes: for explain and for counting without a model.
 WAYMARK_API std::vector<ParameterSpec> parameters_of(const Options& encoding, const EncodingSizes& sizes);
+// The path of a parameter of `encoding` as one of `sum`, below the module that owns it: position.table, or
+// position.cope.table where another encoding of that owner has a table, too.
+WAYMARK_API std::string parameter_path(const EncodingSum& sum, const Options& encoding, const ParameterSpec& parameter,
+                                       const EncodingSizes& sizes);
 
 }  // namespace waymark::nn

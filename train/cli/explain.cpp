@@ -209,7 +209,7 @@ std::string bounds_text(const std::optional<Bounds>& b) {
   return fmt::format(", stays in [{}, {}]", b->low, b->high);
 }
 
-void print_encoding(const Options& encoding, const Question& q) {
+void print_encoding(const nn::EncodingSum& sum, const Options& encoding, const Question& q) {
   const nn::EncodingInfo& info = nn::encoding_info(encoding.name());
   const nn::EncodingFacts facts = info.facts(encoding, q.causal, false);
   fmt::print("\n{}: {}\n", encoding.short_form(), info.options.doc);
@@ -224,7 +224,7 @@ void print_encoding(const Options& encoding, const Question& q) {
   if (info.parameters) {
     for (const nn::ParameterSpec& p : info.parameters(encoding, q.sizes))
       add_row(rows, "parameter",
-              fmt::format("position.{} {}, {} numbers{}, starts as {}{}{}{}", p.name, to_string(p.shape),
+              fmt::format("{} {}, {} numbers{}, starts as {}{}{}{}", nn::parameter_path(sum, encoding, p, q.sizes), to_string(p.shape),
                           nn::with_commas(checked_numel("explain", p.shape)),
                           facts.site == nn::Site::input || p.shared ? " once" : " per layer", p.init.text(),
                           bounds_text(p.bounds), p.no_decay ? ", does not decay" : "", p.shared ? ", shared by the layers" : ""));
@@ -315,7 +315,7 @@ void print_reports(const Question& q, const std::vector<std::optional<nn::MaskRe
 int run_explain(const Arguments& arguments) {
   const Question q = question_of(arguments);
   const bool accepted = print_verdict(q);
-  for (const Options& encoding : q.encodings) print_encoding(encoding, q);
+  for (const Options& encoding : q.encodings) print_encoding(q.encodings, encoding, q);
   const nn::AttentionInfo& attention = nn::attention_info(q.attention->name());
   fmt::print("\n{}: {}\n", q.attention->short_form(), attention.options.doc);
   std::vector<Row> rows;

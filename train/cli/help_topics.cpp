@@ -28,13 +28,18 @@ constexpr const char* kNotOffered =
     "ntk are the only rope scalings; images run as row-major sequences). An own bias or multiplier of positions:\n"
     "register_encoding (nn/position/registry.h).\n";
 
+constexpr const char* kRegularizers =
+    "They join by +: sar + r-drop makes three passes. u: outputs of the usual pass, v: of the other, J: Kullback-Leibler\n"
+    "divergence for each scored target; loss = mean CE of the passes that carry it + alpha J(u, v). sar(alpha=0) is the\n"
+    "control: the other layout as augmentation, without a divergence. metrics.jsonl has loss_ce, loss_sar, loss_rdrop, passes.\n";
+
 std::vector<SpecTopic> spec_topics() {
   const Registries& r = registries();
   std::vector<SpecTopic> topics;
   for (const SpecTopic& t :
        {SpecTopic{"encodings", r.encodings, "model.position", kNotOffered}, SpecTopic{"attentions", r.attentions, "model.attention"},
         SpecTopic{"tasks", r.tasks, "task"}, SpecTopic{"optimizers", r.optimizers, "optim.optimizer"},
-        SpecTopic{"schedules", r.schedules, "optim.schedule"}})
+        SpecTopic{"schedules", r.schedules, "optim.schedule"}, SpecTopic{"regularizers", r.regularizers, "train.regularizer", kRegularizers}})
     if (t.tables) topics.push_back(t);
   return topics;
 }

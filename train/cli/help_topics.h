@@ -8,7 +8,7 @@
 
 namespace waymark::train::cli {
 
-// "encodings", "attentions", "tasks", "optimizers", "schedules", "keys", "ops", "case-files"
+// "encodings", "attentions", "tasks", "optimizers", "schedules", "regularizers", "keys", "ops", "case-files"
 std::vector<std::string> help_topics();
 // Text of a topic or of the name of any one thing; nothing if there is no such name.
 std::optional<std::string> topic_text(std::string_view topic);

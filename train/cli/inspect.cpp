@@ -64,9 +64,9 @@ Command inspect_command(std::function<int(const InspectRequest&)> run) {
       "Written are index.html (works offline), svg/*.svg, and position/<layer>.npz (numpy.load) with\n"
       "  weights [H, Lq, Lk]                   of the item\n"
       "  delta, count, attention_mean          mean weight at each distance p_key - p_query\n"
-      "  score_<part>_mean, score_<part>_sd    each summand of the score, in logits; content, ..., total\n"
+      "  score_<part>_mean, score_<part>_sd    each summand of the score, in logits; content, ..., total; NaN: no pair\n"
       "  within, mean_distance, entropy        how local each head is, and uniform attention beside it\n"
-      "  table, norm, cosine, bias, kernel, gram, each with the distances of its rows: what the encodings hold\n";
+      "  table, norm, cosine, bias, kernel, gram, pairs, each with the distances of its rows: what the encodings hold\n";
   command.joins_problems = true;
   command.run = [run = std::move(run)](const Arguments& arguments) { return run(inspect_request(arguments)); };
   return command;

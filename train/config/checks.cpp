@@ -147,6 +147,8 @@ void check_config(CheckContext& c) {
   if (c.registries.judge && c.fine("task", "model.position", "model.attention", "model.cross_position", "model.causal", "model.mask",
                                    "model.embed_dim", "model.num_heads", "model.head_dim", "model.num_layers"))
     c.registries.judge(c.config, c.problems);
+  if (c.registries.regularizer && c.fine("train.regularizer", "model.attention", "model.causal", "model.num_layers"))
+    c.registries.regularizer(c.config, c.problems);
   if (c.registries.parameters && c.bad.empty() && c.problems.size() == before) c.registries.parameters(c.config, c.problems);
 }
 

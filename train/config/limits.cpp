@@ -34,7 +34,6 @@ const std::vector<Limit>& limits() {
       {"model.checkpoint", {"false"}, "recomputing activations is not part of this version"},
       {"model.init_from", {"\"\""}, "starting from other weights is not part of this version"},
       {"model.init_strict", {"true"}, "it belongs to model.init_from, which is not part of this version"},
-      {"train.regularizer", {"none"}, "regularizers are not part of this version"},
       {"log.tensorboard", {"false"}, "TensorBoard files are not part of this version"},
       {"log.histograms_every", {"0"}, "histograms are not part of this version"},
       {"log.attention_every", {"0"}, "pictures of attention are not part of this version"},

@@ -8,6 +8,7 @@
 #include "train/tasks/registry.h"
 #include "train/trainer/model.h"
 #include "train/trainer/plan.h"
+#include "train/trainer/regularizer.h"
 
 namespace waymark::train {
 
@@ -66,6 +67,8 @@ const Registries& registries() {
     r.parameters = check_parameters;
     r.optimizers = &optimizer_tables();
     r.schedules = &schedule_tables();
+    r.regularizers = &regularizer_tables();
+    r.regularizer = check_regularizer;
     r.task_facts = task_facts;
     r.schedule_needs_total = schedule_needs_total;
     return r;

@@ -33,12 +33,15 @@ struct Registries {
   const nn::SpecTables* attentions = nullptr;
   const nn::SpecTables* optimizers = nullptr;
   const nn::SpecTables* schedules = nullptr;
+  const nn::SpecTables* regularizers = nullptr;
   std::function<TaskFacts(const nn::Options& task)> task_facts;
   // Must this schedule know the number of updates beforehand?
   std::function<bool(const nn::Options& schedule)> schedule_needs_total;
   // The judge, asked once for the whole config: adds a problem per refusal (Problem::refusal set), with the origin of
   // the key at fault.
   std::function<void(const Config&, Problems&)> judge;
+  // Does train.regularizer fit the model? Adds a problem for each that does not.
+  std::function<void(const Config&, Problems&)> regularizer;
   // Asked last, when nothing else is wrong: what the config says about single parameters.
   std::function<void(const Config&, Problems&)> parameters;
 };

@@ -257,7 +257,7 @@ class Resolver {
     pattern("model.position", registries_.encodings, false);
     pattern("model.attention", registries_.attentions, true);
     sum("model.cross_position", registries_.encodings);
-    sum("train.regularizer", nullptr);
+    sum("train.regularizer", registries_.regularizers);
     groups();
     config_.entries_["name"] = Config::Entry{};
     if (const RawEntry* written = raw("name")) {
@@ -307,7 +307,7 @@ class Resolver {
     if (key == "optim.schedule") return registries_.schedules;
     if (key == "model.init") return &init_tables();
     if (key == "model.attention") return registries_.attentions;
-    return key == "train.regularizer" ? nullptr : registries_.encodings;
+    return key == "train.regularizer" ? registries_.regularizers : registries_.encodings;
   }
   // Names and options of a sum or a pattern; not its length, which belongs to a model.
   void check_names(const KeyInfo& key, const RawEntry& entry, const nn::SpecTables* tables) {

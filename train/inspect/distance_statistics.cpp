@@ -194,7 +194,9 @@ NamedTensors DistanceStatistics::arrays() const {
     return array_of(values, {heads_, distances});
   };
   const auto mean_of = [](const Moments& m) { return m.mean; };
-  const auto sd_of = [](const Moments& m) { return m.sd(); };
+  // No pair of this head: there is no score, while of attention there is none, 0.
+  const auto score_of = [](const Moments& m) { return m.n > 0 ? m.mean : std::nan(""); };
+  const auto sd_of = [](const Moments& m) { return m.n > 0 ? m.sd() : std::nan(""); };
   if (has_weights_) {
     out.emplace_back("attention_mean", table(0, mean_of));
     std::vector<double> within, distance, entropy;
@@ -225,7 +227,7 @@ NamedTensors DistanceStatistics::arrays() const {
     out.emplace_back("entropy_uniform", array_of(std::vector<double>{entropy_uniform_ / rows}, {1}));
   }
   for (size_t p = 0; p < parts_.size(); ++p) {
-    out.emplace_back("score_" + parts_[p] + "_mean", table(p + 1, mean_of));
+    out.emplace_back("score_" + parts_[p] + "_mean", table(p + 1, score_of));
     out.emplace_back("score_" + parts_[p] + "_sd", table(p + 1, sd_of));
   }
   return out;

@@ -8,7 +8,9 @@
 
 #include "core/autograd/state.h"
 #include "core/ops/convert.h"
+#include "core/ops/arithmetic.h"
 #include "core/ops/create.h"
+#include "core/ops/matmul.h"
 #include "core/ops/shape.h"
 
 namespace waymark::train {
@@ -54,6 +56,27 @@ template <class Family> std::optional<FamilyRows> family_rows(const Family& f) {
   else return std::nullopt;
 }
 
+// By which the scale of scores counts, content among them.
+double extra_terms(const nn::Attention& attention) {
+  i64 terms = 1;
+  for (const nn::Options& o : attention.encodings()) terms += nn::facts_of(o).extra_terms;
+  return static_cast<double>(terms);
+}
+
+// The logits of a term that is a product of a vector for each query and one for each key, where its encoding reads
+// positions alone: [H, L, L].
+std::optional<Tensor> position_products(const std::string& encoding, const ScoreTerm& term, const nn::Attention& attention, i64 length) {
+  const auto* f = std::get_if<RowProduct>(&term.family);
+  if (!f || f->left.defined() || f->right.defined()) return std::nullopt;
+  for (const nn::Options& o : attention.encodings())
+    if (o.name() == encoding && !nn::facts_of(o).terms_of_positions) return std::nullopt;
+  const nn::AttentionSetup& s = attention.setup();
+  const double of_tables = s.scale.value_or(1 / std::sqrt(static_cast<double>(s.sizes.head_dim) * extra_terms(attention)));
+  const double scale = term.stage == Stage::table ? of_tables : 1;
+  const Tensor logits = mul(matmul(f64_of(f->x), f64_of(f->y).mT()), scale);  // [1, 1|H, L, L]
+  return contiguous(logits.squeeze(0).expand({s.sizes.num_heads, length, length}));
+}
+
 void add_terms(const nn::Attention& attention, const nn::PositionModule& position, const nn::EncodingCall& call, DType dtype,
                std::vector<EncodingPicture>& out) {
   const nn::AttentionSetup& s = attention.setup();
@@ -61,6 +84,15 @@ void add_terms(const nn::Attention& attention, const nn::PositionModule& positio
   const Tensor q = zeros({1, s.sizes.num_heads, length, s.sizes.head_dim}, dtype),
                k = zeros({1, s.kv_heads, length, s.sizes.head_dim}, dtype);
   for (const auto& [encoding, term] : position.prepare(call, q, k)) {
+    if (auto logits = position_products(encoding, term, attention, length)) {
+      EncodingPicture p;
+      p.kind = Kind::position_pairs;
+      p.name = encoding + "." + term.name;
+      for (i64 i = 0; i < length; ++i) p.delta.push_back(i);
+      p.values = std::move(*logits);
+      out.push_back(std::move(p));
+      continue;
+    }
     const auto rows = std::visit([](const auto& family) { return family_rows(family); }, term.family);
     if (!rows || !rows->table.defined() || rows->index.hi < rows->index.lo || rows->index.hi - rows->index.lo > (1 << 14)) continue;
     IndexedRows by_distance = rows_by_distance(rows->table, rows->index);
@@ -201,7 +233,7 @@ void append_arrays(const std::vector<EncodingPicture>& pictures, NamedTensors& o
     return t;
   };
   for (const EncodingPicture& p : pictures) {
-    static constexpr const char* kNames[] = {"table", "bias", "bias", "kernel", "table"};
+    static constexpr const char* kNames[] = {"table", "bias", "bias", "kernel", "table", "pairs"};
     const std::string kind = kNames[static_cast<size_t>(p.kind)];
     const std::string suffix = taken.count(kind) ? "." + p.name : "";
     const auto add = [&](const std::string& name, const Tensor& t) {

@@ -18,11 +18,12 @@ struct EncodingPicture {
     bias,        // a summand of the score for each head and distance: [H|1, R]
     kernel,      // ⟨q', k'⟩ / ⟨q, k⟩ of the map of queries and keys, both all ones, mean over pairs: [R]
     added,       // what is added to the embedding at each position: [n, E]
+    position_pairs,  // a summand of the score for each head and two positions, that reads nothing of the tokens: [H, n, n]
   };
   Kind kind = Kind::vectors;
   std::string name;        // "huang-m4.table"
   std::vector<i64> delta;  // distance (added: position) of each row
-  Tensor values;           // f64
+  Tensor values = {};      // f64
 };
 
 // Of an attention; distances between positions 0 ... length - 1. What cannot be asked for is named in `notes`.
@@ -33,7 +34,7 @@ std::vector<EncodingPicture> input_pictures(const nn::PositionModule& position, 
 
 // vectors: delta, table, norm [R] (mean over heads), cosine [R, R] of the rows; multiplier and bias: delta, bias,
 // norm = mean |bias| over heads for multipliers; kernel: delta, kernel; added: delta, table, norm, gram [n, n],
-// gram_mean [2n - 1] by distance. The names carry `table_`, `bias_`, `kernel_` or `gram_` before `delta`; from the second
+// gram_mean [2n - 1] by distance; position_pairs: delta (positions), pairs. The names carry `table_`, `bias_`, `kernel_`, `pairs_` or `gram_` before `delta`; from the second
 // picture of a kind on, ".<name>" stands behind all of them.
 void append_arrays(const std::vector<EncodingPicture>& pictures, NamedTensors& out);
 

@@ -30,6 +30,13 @@ ByHead by_head(const NamedTensors& arrays, const std::string& name) {
     const auto flat = t.to_vector<double>();
     for (i64 h = 0; h < t.size(0); ++h) out.y.emplace_back(flat.begin() + h * t.size(1), flat.begin() + (h + 1) * t.size(1));
   }
+  // A distance between others that no pair has is a gap in the lines.
+  for (size_t i = 0; i + 1 < out.x.size(); ++i) {
+    if (out.x[i + 1] <= out.x[i] + 1) continue;
+    const auto at = static_cast<std::ptrdiff_t>(++i);
+    out.x.insert(out.x.begin() + at, out.x[i - 1] + 1);
+    for (auto& y : out.y) y.insert(y.begin() + at, std::nan(""));
+  }
   return out;
 }
 std::vector<double> flat_of(const NamedTensors& arrays, const std::string& name) {
@@ -97,6 +104,16 @@ Figure heat_figure(std::string name, std::string title, std::string text, const 
   map.x_first = r.col_block > 1 ? 0 : x_first;
   map.y_first = r.row_block > 1 ? 0 : y_first;
   return {-1, std::move(name), std::move(title), std::move(text), draw(map)};
+}
+
+// A square for each head, cells of at most kMostCells a side.
+void add_head_maps(MapGrid grid, std::string name, const double* values, i64 heads, i64 side, std::vector<Figure>& out) {
+  for (i64 h = 0; h < std::min(kMostHeads, heads); ++h) {
+    const Reduced r = reduced(values + h * side * side, side, side);
+    grid.step = r.row_block;
+    grid.maps.push_back({fmt::format("head {}", h), r.rows, r.cols, r.values});
+  }
+  out.push_back({-1, std::move(name), grid.title, grid.description, draw(grid)});
 }
 
 void add_map(const LayerReport& layer, std::vector<Figure>& out) {
@@ -257,12 +274,24 @@ void add_added(const EncodingPicture& p, std::vector<Figure>& out) {
   out.push_back({-1, "gram-distance", c.title, c.description, draw(c)});
 }
 
+void add_position_pairs(const EncodingPicture& p, std::vector<Figure>& out) {
+  const i64 heads = p.values.size(0), n = p.values.size(1);
+  MapGrid grid;
+  grid.title = p.name + ": summand of the score by positions";
+  grid.description = "Rows are positions of queries, columns positions of keys; in logits, the colour grows with the root of the value, "
+                     "negative ones are orange." + shown_heads(heads);
+  grid.x_label = "position of the key";
+  grid.y_label = "position of the query";
+  add_head_maps(std::move(grid), "position-pairs", p.values.data<double>(), heads, n, out);
+}
+
 struct Drawer {
   PictureKind kind;
   void (*add)(const EncodingPicture&, std::vector<Figure>&);
 };
 constexpr Drawer kDrawers[] = {{PictureKind::vectors, add_vectors}, {PictureKind::multiplier, add_lines}, {PictureKind::bias, add_lines},
-                               {PictureKind::kernel, add_kernel_line}, {PictureKind::added, add_added}};
+                               {PictureKind::kernel, add_kernel_line}, {PictureKind::added, add_added},
+                               {PictureKind::position_pairs, add_position_pairs}};
 
 void add_pictures(const std::vector<EncodingPicture>& pictures, std::vector<Figure>& out) {
   for (size_t i = 0; i < pictures.size(); ++i) {

@@ -48,6 +48,8 @@ Batch slice(const Batch& batch, i64 first, i64 count) {
   out.segments = part(batch.segments);
   out.pair = part(batch.pair);
   out.pair_keep = part(batch.pair_keep);
+  out.shift = batch.shift;
+  out.redraw = batch.redraw;
   out.items = count;
   out.kept = kept_of(out.tokens, out.keep) + kept_of(out.pair, out.pair_keep);
   out.scored = count_scored(out.targets);

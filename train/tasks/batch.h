@@ -1,6 +1,7 @@
 // Batch: what a model gets of some items of a task.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/tensor/tensor.h"
@@ -11,14 +12,18 @@ namespace waymark::train {
 inline constexpr i64 kNotScored = -100;
 
 struct Batch {
-  Tensor tokens;         // i64 [B, L], padded with the task's pad id
+  Tensor tokens = {};    // i64 [B, L], padded with the task's pad id
   Tensor keep = {};      // b8 [B, L], false = padding; undefined: no padding
   Tensor positions = {}; // i64 [L] or [B, L]; undefined: 0 .. L-1
   Tensor segments = {};  // i64 [B, L]; undefined: none
   Tensor pair = {};      // i64 [B, L2]: tokens of the second text of a pair
   Tensor pair_keep = {};
   // classify, pair-classify: i64 [B]. tag, lm, mlm: i64 [B, L] with kNotScored. span: i64 [B, 2]. regress: [B].
-  Tensor targets;
+  Tensor targets = {};
+  // How sparse attentions are to be laid out, where that differs from the usual: borders of blocks moved by so many tokens;
+  // random blocks and hashes by this draw number in place of their own.
+  i64 shift = 0;
+  std::optional<u64> redraw = {};
   i64 items = 0;   // B
   i64 kept = 0;    // tokens without padding, of both texts
   i64 scored = 0;  // targets that count

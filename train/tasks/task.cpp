@@ -1,5 +1,6 @@
 #include "train/tasks/task.h"
 
+#include "core/ops/arithmetic.h"
 #include "core/ops/loss.h"
 #include "core/ops/shape.h"
 #include "nn/spec/suggest.h"
@@ -10,6 +11,13 @@ Tensor Task::loss_sum(const Tensor& output, const Batch& batch) const {
   const i64 classes = output.shape().back();
   return cross_entropy(output.reshape({-1, classes}), batch.targets.reshape({-1}),
                        {.ignore_index = kNotScored, .reduction = "sum"});
+}
+
+Tensor Task::divergence_sum(const Tensor& first, const Tensor& second, const Batch& batch, nn::loss::KlOptions options) const {
+  options.mask = ne(batch.targets, kNotScored);
+  options.reduction = "sum";
+  options.empty = "zero";
+  return nn::loss::kl_div(first, second, options);
 }
 
 Batch Task::batch_of_text(std::string_view) const { fail(spec_.name(), "it reads no texts of users; name an item of a split"); }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/ops/softmax.h"
+#include "nn/loss/loss.h"
 #include "nn/spec/options.h"
 #include "train/config/config.h"
 #include "train/config/registries.h"
@@ -74,6 +75,9 @@ class WAYMARK_API Task {
 
   // Σ loss over the scored targets, 0-d; `output` of the model for this batch. By default cross-entropy.
   virtual Tensor loss_sum(const Tensor& output, const Batch& batch) const;
+  // Σ divergence of the model's outputs in two passes over the scored targets, 0-d: what regularizers add. By default
+  // Kullback–Leibler, as `options` say (their mask and reduction are set here).
+  virtual Tensor divergence_sum(const Tensor& first, const Tensor& second, const Batch& batch, nn::loss::KlOptions options) const;
   virtual std::unique_ptr<Metrics> metrics() const { return std::make_unique<ScoredMetrics>(); }
 
   // The facts of a split by name; Error with the names there are.

@@ -4,6 +4,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+
+#include "core/autograd/state.h"
+#include "core/ops/reduce.h"
+#include "nn/attention/mask_report.h"
+#include "nn/attention/registry.h"
 
 namespace waymark::train {
 
@@ -28,14 +34,41 @@ LayerCost layer_cost(const nn::EncodingSum& encodings, const nn::EncodingSizes& 
   return cost;
 }
 
+namespace {
+
+// Counting reads every pair, and patterns repeat from layer to layer.
+constexpr i64 kLongestCount = 4096;
+
+// Of the pairs of one item; nothing where they depend on what tokens are, for long items, and without a pattern.
+std::optional<double> pattern_density(const nn::Options& attention, i64 heads, bool causal, i64 length) {
+  if (length > kLongestCount) return std::nullopt;
+  const nn::MaskCall call = nn::sequence_call(length, heads, causal);
+  auto pattern = nn::attention_pattern(attention, call, "attention.pattern");
+  if (!pattern || pattern->is_all()) return std::nullopt;
+  const NoGrad off;
+  const Tensor pairs = (causal ? *pattern & nn::Mask::causal() : *pattern).pairs(call);
+  if (!pairs.defined()) return std::nullopt;
+  return sum(pairs).item<double>() / static_cast<double>(pairs.numel());
+}
+
+}  // namespace
+
 std::optional<double> training_flops(const Config& config) {
   const i64 length = config.integer("data.max_len");
   if (length == 0 || !config.has("train.steps")) return std::nullopt;
   const nn::EncodingSizes sizes{config.integer("model.embed_dim"), config.integer("model.num_heads"),
                                 config.integer("model.head_dim")};
   double forward = 0;
-  for (const nn::EncodingSum& sum : config.layers("model.position"))
-    forward += layer_cost(sum, sizes, config.integer("model.ffn_dim"), config.boolean("model.causal"), length).total();
+  const bool causal = config.boolean("model.causal");
+  const auto& sums = config.layers("model.position");
+  std::map<std::string, std::optional<double>> densities;
+  for (size_t l = 0; l < sums.size(); ++l) {
+    const nn::Options& attention = config.layers("model.attention")[l].front();
+    auto found = densities.find(attention.canonical());
+    if (found == densities.end())
+      found = densities.emplace(attention.canonical(), pattern_density(attention, sizes.num_heads, causal, length)).first;
+    forward += layer_cost(sums[l], sizes, config.integer("model.ffn_dim"), causal, length, found->second).total();
+  }
   // A product needs two more of its size in backward.
   return 3 * forward * static_cast<double>(config.integer("train.batch_size")) *
          static_cast<double>(config.integer("train.steps"));

@@ -25,7 +25,8 @@ WAYMARK_API LayerCost layer_cost(const nn::EncodingSum& encodings, const nn::Enc
                                  bool causal, i64 length, std::optional<double> density = {});
 
 // Forward and backward of all updates of a run, without its evaluations and without embedding and output layer, whose
-// vocabulary is known from the data only. Nothing if the number of updates or the length of an item is.
+// vocabulary is known from the data only. Patterns count by their pairs (up to 4,096 tokens; beyond, and where tokens decide
+// which pairs meet, as dense). Nothing if the number of updates or the length of an item is.
 WAYMARK_API std::optional<double> training_flops(const Config& config);
 
 // "532 k", "1.94 T"

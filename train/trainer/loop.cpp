@@ -74,11 +74,21 @@ bool Run::step() {
       if (part.scored == 0) continue;
       const DrawScope draws(static_cast<u64>(state_.step), static_cast<u64>(first));
       const nn::AuxiliaryLosses collected;
-      const Tensor sum = s_.task->loss_sum(s_.model->output(part), part);
+      const Tensor output = s_.model->output(part);
+      Tensor sum;
+      if (regularizer_) {
+        const Regularizer::Losses l = regularizer_->losses(*s_.model, *s_.task, part, output, state_.step, first);
+        sum = l.sum;
+        line_auxiliary_["loss_ce"] += l.ce / targets;
+        if (l.sar) line_auxiliary_["loss_sar"] += *l.sar / targets;
+        if (l.r_drop) line_auxiliary_["loss_rdrop"] += *l.r_drop / targets;
+      } else {
+        sum = s_.task->loss_sum(output, part);
+      }
       loss_sum += sum.item<double>();
       Tensor loss = sum / targets;
-      // Each is a mean over the tokens of its part, so that parts count by their tokens.
-      const double share = static_cast<double>(part.kept) / static_cast<double>(std::max<i64>(1, batch.kept));
+      // Each is a mean over the tokens of its part, so that parts count by their tokens; and over the passes.
+      const double share = static_cast<double>(part.kept) / static_cast<double>(std::max<i64>(1, batch.kept) * passes());
       for (const auto& [name, term] : collected.auxiliary_losses()) {
         loss = loss + term * share;
         line_auxiliary_[name] += term.item<double>() * share;
@@ -165,6 +175,7 @@ void Run::log_step(double loss, double norm, bool updated) {
                            .lr = r.lr, .grad_norm = norm, .tokens = r.tokens, .time = r.time,
                            .tokens_per_s = r.tokens_per_s, .gflops = r.gflops});
     for (const auto& [name, value] : line_auxiliary_) record.set(name, value);
+    if (regularizer_) record.set("passes", passes());
     if (log_) log_->write(record);
     r.record = &record;
     state_.line_loss = 0;

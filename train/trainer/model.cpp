@@ -64,6 +64,8 @@ class LanguageTaskModel final : public TaskModel {
     models::EncoderCall call;
     call.positions = batch.positions.defined() ? nn::Positions(batch.positions) : nn::Positions::range(batch.tokens.size(1));
     call.keep = batch.keep;
+    call.shift = batch.shift;
+    call.redraw = batch.redraw;
     return call;
   }
 

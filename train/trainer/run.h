@@ -11,6 +11,7 @@
 #include "train/trainer/checkpoint.h"
 #include "train/trainer/evaluate.h"
 #include "train/trainer/plan.h"
+#include "train/trainer/regularizer.h"
 #include "train/trainer/run_folder.h"
 #include "train/trainer/trainer.h"
 
@@ -52,6 +53,7 @@ class Run {
 
   // loop.cpp
   Outcome train();
+  i64 passes() const { return regularizer_ ? regularizer_->passes() : 1; }
   bool step();  // false: not finite, and the run stops
   void log_step(double loss, double norm, bool updated);
   bool validate();  // false: interrupted
@@ -84,6 +86,7 @@ class Run {
   Generator generator_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Schedule> schedule_;
+  std::unique_ptr<Regularizer> regularizer_;  // null: the loss of the task alone
   std::unique_ptr<BatchOrder> order_;
   std::vector<Tensor> parameters_;
   i64 parameter_count_ = 0;
@@ -100,7 +103,7 @@ class Run {
   i64 saved_step_ = -1, first_step_ = 0;
   bool improved_ = false;  // this step's validation is the best
   double line_flops_ = 0;
-  std::map<std::string, double> line_auxiliary_;  // auxiliary losses of the last step, by name
+  std::map<std::string, double> line_auxiliary_;  // what the loss of the last step consists of beside the task's, by name
   inspect::GrowthWatch growth_;  // of graphs that are kept from step to step
   double eval_seconds_ = 0;  // measured, for the estimate of what is left
   i64 evals_ = 0;

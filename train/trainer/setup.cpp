@@ -24,6 +24,8 @@ void Run::build() {
   s_.model = s_.maker(config_, task);
   for (const std::string& text : s_.model->warnings()) warn(text);
   for (const std::string& text : unused_settings(config_)) warn(text);
+  if (const std::string text = idle_regularizer(config_); !text.empty()) warn(text);
+  if (config_.canonical("train.regularizer") != "none") regularizer_ = std::make_unique<Regularizer>(config_);
   nn::ModuleBase& module = s_.model->module();
   module.train();
   optimizer_ = make_optimizer(make_param_groups(config_, module), config_.spec("optim.optimizer"));

@@ -26,6 +26,10 @@ TEST_CASE("explain prints verdict, facts, parameters and costs") {
   // 8 L E Q = 2.1 M, 4 L Q keys = 4·64·64·32.5 = 532 k; huang-m4: per head 2·17·16·(64 + 32.5) + 2·64·32.5.
   CHECK(has(o.out, "projections 2.1 M, scores and mix 532 k, huang-m4 227 k"));
   CHECK(has(o.out, "density 0.51"));
+  // The names that the model has: of two tables each carries its encoding.
+  const auto two = run_waymark({"explain", "--position", "huang-m4 + cope", "--causal"});
+  CHECK(has(two.out, "parameter        position.huang-m4.table [33, 16]"));
+  CHECK(has(two.out, "parameter        position.cope.table [64, 16]"));
   const auto task = run_waymark({"explain", "--task", "char-mlm(source=kjv, context=48, test_lengths=[96])"});
   CHECK(has(task.out, "  L = 48  "));
   CHECK(has(task.out, "  L = 96  "));

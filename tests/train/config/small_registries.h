@@ -32,6 +32,7 @@ inline const train::Registries& small_registries() {
       &attentions,
       &optimizers,
       &schedules,
+      nullptr,
       [](const Options& task) {
         train::TaskFacts f;
         f.kind = task.name() == "toy" ? "mlm" : task.name() == "next" ? "lm" : "classify";
@@ -52,7 +53,7 @@ inline const train::Registries& small_registries() {
           if (sum[0].name() == "local" && config.layers("model.position")[0][0].name() == "rope")
             return problems.push_back({config.origin("model.position"), "rope cannot run on local: a test rule", true});
       },
-      nullptr};
+      nullptr, nullptr};
   return all;
 }
 

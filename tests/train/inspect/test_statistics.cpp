@@ -13,6 +13,7 @@
 #include "nn/attention/registry.h"
 #include "tests/nn/rig.h"
 #include "tests/test_level.h"
+#include "train/inspect/figures.h"
 #include "train/inspect/layer_report.h"
 
 using namespace waymark;
@@ -125,7 +126,10 @@ TEST_CASE("inspect: statistics in blocks equal those of the whole maps, for ever
         const auto mean = numbers(arrays, "score_" + part + "_mean");
         for (size_t at = 0; at < left.size(); ++at) left[at] -= mean[at];
       }
-      for (const double rest : left) CHECK(std::abs(rest) < 1e-9);
+      for (size_t at = 0; at < left.size(); ++at) {
+        if (count[at % delta.size()] == 0) CHECK(std::isnan(left[at]));
+        else CHECK(std::abs(left[at]) < 1e-9);
+      }
       CHECK(statistics.parts().back() == "total");
 
       // Σ_δ ᾱ(δ)·count = queries, and what is within 16 is a part of it.
@@ -208,6 +212,38 @@ TEST_CASE("inspect: positions are data") {
   CHECK(numbers(arrays, "queries")[0] == 4);
 }
 
+TEST_CASE("inspect: what never occurs is no number, and a gap in the drawing") {
+  // Even heads see the own block, odd ones the last tokens of blocks: distances that only one of them has.
+  const Call call = make_call("shaw(clip=2)", "fixed(stride=4, c=1, heads=split)", 16, 1, false, false);
+  ModelReport report;
+  report.layers.emplace_back().statistics.add(*call.attention, call.in);
+  const NamedTensors arrays = report.layers[0].statistics.arrays();
+  const auto mean = numbers(arrays, "score_total_mean"), sd = numbers(arrays, "score_total_sd"), count = numbers(arrays, "count");
+  REQUIRE(count.size() == mean.size());
+  i64 gaps = 0;
+  for (size_t at = 0; at < mean.size(); ++at) {
+    CHECK(std::isnan(mean[at]) == (count[at] == 0));
+    CHECK(std::isnan(sd[at]) == (count[at] == 0));
+    gaps += count[at] == 0;
+  }
+  CHECK(gaps > 0);
+  for (const double v : numbers(arrays, "attention_mean")) CHECK(std::isfinite(v));
+
+  // strided sees its window and every fifth token: no pair is 7 apart, and no line runs over that distance.
+  const Call far = make_call("none", "strided(stride=5)", 12, 1, false, false);
+  ModelReport strided;
+  strided.layers.emplace_back().statistics.add(*far.attention, far.in);
+  const auto delta = array(strided.layers[0].statistics.arrays(), "delta").to_vector<i64>();
+  CHECK(std::find(delta.begin(), delta.end(), 7) == delta.end());
+  REQUIRE(std::find(delta.begin(), delta.end(), 10) != delta.end());
+  for (const Figure& figure : figures_of(strided))
+    if (figure.name == "attention-distance") {
+      // Each head: a line for the window, and a mark for each of the two far distances on both sides.
+      CHECK(figure.svg.find("NaN") == std::string::npos);
+      CHECK(figure.svg.find("nan") == std::string::npos);
+    }
+}
+
 TEST_CASE("inspect: what encodings hold, by distance") {
   const auto pictures_of = [](const std::string& position, i64 length) {
     const DefaultF64 f64;
@@ -249,6 +285,24 @@ TEST_CASE("inspect: what encodings hold, by distance") {
       const double d = static_cast<double>(pictures[0].delta[at]);
       CHECK(pictures[0].values.at<double>({static_cast<i64>(at)}) == doctest::Approx((std::cos(d) + std::cos(d / 100)) / 2).epsilon(1e-9));
     }
+  }
+  SUBCASE("tupe: the logits of every two positions") {
+    const auto [pictures, state] = pictures_of("tupe(max_len=9)", 7);
+    REQUIRE(pictures.size() == 1);
+    CHECK(pictures[0].kind == EncodingPicture::Kind::position_pairs);
+    CHECK(pictures[0].values.shape() == Shape{2, 7, 7});
+    NamedTensors arrays;
+    append_arrays(pictures, arrays);
+    CHECK(array(arrays, "pairs").shape() == Shape{2, 7, 7});
+    // The same numbers as the summand of a call, which does not read the tokens.
+    const DefaultF64 f64;
+    const auto attention = nn::make_attention(nullptr, "", nn::resolve_attention({.embed_dim = 8, .num_heads = 2, .position = "tupe(max_len=9)"}));
+    attention->load_state_dict(state);
+    nn::AttentionInput in;
+    in.x = randn({1, 7, 8}, kF64);
+    in.positions = nn::Positions::range(7);
+    for (const ScorePart& part : attention->score_parts(in))
+      if (part.name == "position_bias") CHECK(largest_difference(part.value.squeeze(0), pictures[0].values) < 1e-12);
   }
   SUBCASE("two encodings keep their names apart") {
     const auto [pictures, state] = pictures_of("huang-m2(clip=2) + shaw(clip=3)", 6);

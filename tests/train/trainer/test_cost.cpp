@@ -44,6 +44,18 @@ TEST_CASE("the estimate of a run is near what training counts") {
     CHECK(estimate > 0.8 * counted);
     CHECK(estimate < 1.2 * counted);
   }
+  // A window costs what its pairs cost.
+  const auto flops = [](const char* attention) {
+    return *training_flops(make_config({{"task", "char-mlm(source=kjv, context=64)"}, {"model.attention", attention}, {"train.steps", "10"}}));
+  };
+  const double dense = flops("dense"), window = flops("local(window=8)");
+  CHECK(window < dense);
+  CHECK(flops("local(window=64)") == dense);
+  const nn::EncodingSizes sizes{64, 4, 16};
+  const double pairs = 64 * 17 - 8 * 9;
+  CHECK(dense - window == doctest::Approx(3.0 * 10 * 32 * 2 * 4 * 64 * (64 * 64 - pairs)).epsilon(1e-12));
+  CHECK(layer_cost({}, sizes, 0, false, 64, pairs / (64 * 64)).scores == doctest::Approx(4 * 64 * pairs));
+
   const Config minutes = make_config({{"task", "char-mlm(source=kjv)"}, {"train.minutes", "1"}, {"optim.schedule", "constant"}});
   CHECK(!training_flops(minutes));
 }
