@@ -137,7 +137,11 @@ class Scores {
     } else {
       each(Stage::table, [&](const std::string&, int, Tensor a) { x = add(std::move(x), std::move(a)); });
     }
-    const Tensor keep = call_.keep.defined() ? call_.keep : ones({1, 1, 1, 1}, kB8);
+    Tensor keep = call_.keep.defined() ? call_.keep : ones({1, 1, 1, 1}, kB8);
+    // A term of a program may say -inf for "not allowed"; a row of nothing else is an empty one. Ours are finite.
+    const auto may_forbid = [](const ScoreTerm& t) { return std::holds_alternative<Custom>(t.family) || std::holds_alternative<PairTable>(t.family); };
+    if (std::any_of(call_.terms.begin(), call_.terms.end(), may_forbid))
+      keep = logical_and(keep, ne(x.detach(), -std::numeric_limits<double>::infinity()));
     return call_.groups.empty() ? masked_softmax(x, keep, -1, scale) : mean_over_groups(x, keep, scale);
   }
 

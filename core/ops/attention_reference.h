@@ -2,7 +2,7 @@
 // and may build [Lq, Lk].
 //
 // Order in a score: content, multipliers, · s_c, + s_a·tables, + biases, gate, mask. A row without any allowed key has z = 0,
-// weights 0 and no gradient.
+// weights 0 and no gradient; a pair whose score a term makes -inf is not allowed.
 #pragma once
 
 #include <string>

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <cmath>
+
 #include "core/ops/arithmetic.h"
 #include "core/ops/shape.h"
 #include "nn/attention/judge.h"
@@ -141,7 +143,11 @@ AttentionSetup resolve_attention(const AttentionConfig& c) {
     problems.push_back(fmt::format("embed_dim = {} is not divisible by num_heads = {}; set head_dim", c.embed_dim, c.num_heads));
   else if (c.num_kv_heads && c.num_heads % c.num_kv_heads != 0)
     problems.push_back(fmt::format("num_heads = {} is not divisible by num_kv_heads = {}", c.num_heads, c.num_kv_heads));
-  if (c.scale && !(*c.scale > 0)) problems.push_back(fmt::format("scale = {}: must be greater than 0", *c.scale));
+  if (i64 width = 0; __builtin_mul_overflow(c.num_heads, c.head_dim, &width))
+    problems.push_back(fmt::format("num_heads = {}, head_dim = {}: their product is larger than 2^63-1", c.num_heads, c.head_dim));
+  if (c.max_len < 0) problems.push_back(fmt::format("max_len = {}: must be at least 0", c.max_len));
+  if (c.scale && !(*c.scale > 0 && std::isfinite(*c.scale)))
+    problems.push_back(fmt::format("scale = {}: must be finite, and greater than 0", *c.scale));
   if (!(c.dropout >= 0 && c.dropout < 1))
     problems.push_back(fmt::format("dropout = {}: must be at least 0 and less than 1", c.dropout));
   Defaults defaults;

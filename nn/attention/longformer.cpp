@@ -72,9 +72,10 @@ class LongformerAttention final : public ProjectedAttention {
   Tensor global_rows(const MaskCall& c) const {
     const Tensor out = make_empty({c.batch, 1, c.queries, 1}, kB8);
     const bool given = options().is_word("global", "input");
+    const Tensor which = given && c.arrays.global.dim() == 1 ? c.arrays.global.unsqueeze(0) : c.arrays.global;
     for (i64 b = 0; b < c.batch; ++b) {
       const std::vector<u8> kept = kept_tokens(c.query_keep, b, c.queries);
-      const std::vector<u8> is_global = given ? kept_tokens(c.arrays.global, b, c.queries) : first_kept(options().integer("global"), kept);
+      const std::vector<u8> is_global = given ? kept_tokens(which, b, c.queries) : first_kept(options().integer("global"), kept);
       for (i64 i = 0; i < c.queries; ++i) out.data<bool>()[b * c.queries + i] = is_global[static_cast<size_t>(i)] != 0;
     }
     return out;

@@ -180,10 +180,10 @@ AttentionOutput ProjectedAttention::attend(const AttentionInput& in) const {
 std::vector<ProjectedAttention::Pass> ProjectedAttention::passes_of_rows(const AttentionInput& in) const {
   Projected p = project(in);
   const i64 first = in.rows.first, count = in.rows.count;
+  if (first < 0 || count < 0 || count > in.x.size(1) || first > in.x.size(1) - count)
+    fail("attention", "rows [{}, {} + {}) of {} queries", first, first, count, in.x.size(1));
   const auto pattern = attention_pattern(options(), mask_call_of(p, in), path_of("attention.pattern"));
   if (count == 0 || !in.mask.is_all() || !pattern || !pattern->is_all()) return passes(p, in);
-  if (first < 0 || count < 0 || first > in.x.size(1) - count)
-    fail("attention", "rows [{}, {}) of {} queries", first, first + count, in.x.size(1));
   AttentionInput call = in;
   p.q = narrow(p.q, 2, first, count);
   if (!in.context.defined()) {

@@ -13,6 +13,7 @@
 #include "core/ops/shape.h"
 #include "nn/position/clipped_table.h"
 #include "nn/position/distance_bias.h"
+#include "nn/position/scale_option.h"
 
 namespace waymark::nn::encodings {
 
@@ -62,7 +63,7 @@ class Fire final : public Encoding {
 EncodingInfo fire() {
   return {.options = {"fire",
                       {{"hidden", int_option(32, 1, 1 << 16), "width of the network"},
-                       {"init_threshold", real_option(512).greater_than(0), "queries up to here see plain distances, at the start of training"},
+                       {"init_threshold", scale_option(512), "queries up to here see plain distances, at the start of training"},
                        share_layers_option()},
                       "bias by a small network of the distance as a share of the position (Li 2024)"},
           .facts = [](const Options&, bool, bool) {

@@ -13,6 +13,7 @@
 #include "core/ops/pointwise.h"
 #include "core/ops/shape.h"
 #include "nn/position/distance_bias.h"
+#include "nn/position/scale_option.h"
 
 namespace waymark::nn::encodings {
 
@@ -65,7 +66,7 @@ EncodingInfo fourier() {
   return {.options = {"fourier",
                       {{"features", int_option("E", 2, 1 << 20).or_word({"E"}), "sines and cosines; even; E: the width of the model"},
                        {"hidden", int_option(32, 1, 1 << 16), "width of the network"},
-                       {"gamma", real_option(10).greater_than(0), "distance over which positions look alike at the start"}},
+                       {"gamma", scale_option(10), "distance over which positions look alike at the start"}},
                       "a small network of trained sines and cosines added to the embeddings (Li 2021)"},
           .facts = [](const Options&, bool, bool) {
             EncodingFacts f;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "nn/position/rotation.h"
+#include "nn/position/scale_option.h"
 
 namespace waymark::nn::encodings {
 
@@ -48,11 +49,11 @@ class Rope final : public Encoding {
 EncodingInfo rope() {
   return {
       .options = {"rope",
-                  {{"base", real_option(10000).greater_than(0), "longest wavelength / 2π"},
+                  {{"base", scale_option(10000), "longest wavelength / 2π"},
                    {"layout", word_option("interleaved", {"interleaved", "halves"}), "which channels are a pair"},
                    {"fraction", real_option(1, 0.0, 1.0).greater_than(0), "share of the channels that turn"},
-                   {"interpolation", real_option(1).greater_than(0), "positions are divided by this"},
-                   {"ntk", real_option(1).greater_than(0), "the lowest frequency is divided by this, the highest stays"},
+                   {"interpolation", scale_option(1), "positions are divided by this"},
+                   {"ntk", scale_option(1), "the lowest frequency is divided by this, the highest stays"},
                    {"apply", word_option("input", {"input", "features"}), "before the feature map of a linear attention, or after"}},
                   "queries and keys turned by their positions (Su 2021)"},
       .facts =

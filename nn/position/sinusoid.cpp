@@ -8,6 +8,7 @@
 #include "core/ops/arithmetic.h"
 #include "core/ops/convert.h"
 #include "nn/position/encoding.h"
+#include "nn/position/scale_option.h"
 #include "nn/position/sinusoid.h"
 
 namespace waymark::nn::encodings {
@@ -59,7 +60,7 @@ class Sinusoid final : public Encoding {
 EncodingInfo sinusoid() {
   return {.options = {"sinusoid",
                       {{"layout", word_option("interleaved", {"interleaved", "concat"}), "order of sines and cosines"},
-                       {"base", real_option(10000).greater_than(0), "longest wavelength / 2π"}},
+                       {"base", scale_option(10000), "longest wavelength / 2π"}},
                       "fixed sines and cosines added to the embeddings (Vaswani 2017)"},
           .facts = [](const Options&, bool, bool) {
             EncodingFacts f;

@@ -7,6 +7,7 @@
 
 #include "core/ops/elementwise.h"
 #include "nn/position/rotation.h"
+#include "nn/position/scale_option.h"
 
 namespace waymark::nn::encodings {
 
@@ -85,8 +86,8 @@ class XPos final : public Encoding {
 
 EncodingInfo xpos() {
   return {.options = {"xpos",
-                      {{"scale_base", real_option(512).greater_than(0), "larger: slower decay with distance"},
-                       {"base", real_option(10000).greater_than(0), "longest wavelength / 2π"},
+                      {{"scale_base", scale_option(512), "larger: slower decay with distance"},
+                       {"base", scale_option(10000), "longest wavelength / 2π"},
                        {"layout", word_option("interleaved", {"interleaved", "halves"}), "which channels are a pair"}},
                       "rope with a decay with distance (Sun 2022)"},
           .facts = [](const Options&, bool, bool) {

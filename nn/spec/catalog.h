@@ -46,8 +46,11 @@ template <class Info> class Catalog {
   // For programs: checks the name.
   void add_checked(Info info) {
     const std::string& name = info.name();
-    if (name.empty() || name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
-      fail("", "\"{}\" is no name for a {}: use lower-case letters, digits, - and _", printable_part(name), tables_.kind());
+    // As the specs read it: it begins with a letter.
+    if (name.empty() || name[0] < 'a' || name[0] > 'z' ||
+        name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
+      fail("", "\"{}\" is no name for a {}: use lower-case letters, digits, - and _, and begin with a letter", printable_part(name),
+           tables_.kind());
     if (find(name)) fail("", "there is a {} called {} already", tables_.kind(), name);
     add(std::move(info));
   }

@@ -24,9 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // The config of the checkpoint with what may be changed, and further test lengths in its task.
-Config config_of(const fs::path& checkpoint, const EvalRequest& request) {
+Config config_of(const fs::path& checkpoint, const CheckpointContents& contents, const EvalRequest& request) {
   Problems problems;
-  std::vector<Source> sources{read_toml_file((checkpoint / "config.toml").string(), problems)};
+  std::vector<Source> sources{read_toml_text(contents.config, (checkpoint / "config.toml").string(), problems)};
   Config config = resolve_or_throw(sources, problems);
   std::vector<Override> overrides = request.settings;
   if (!request.lengths.empty()) {
@@ -54,8 +54,8 @@ int run_eval(const EvalRequest& request) {
   if (request.draws > 1) refuse("--draws", "nothing in these models draws frozen noise, so draws would all be equal");
   if (request.seed) refuse("--seed", "nothing in these models draws frozen noise, so a seed has no effect");
   const fs::path checkpoint = checkpoint_folder(request.target, request.which, "--which");
-  const Config config = config_of(checkpoint, request);
   const CheckpointContents contents = load_checkpoint(checkpoint, CheckpointPart::weights);
+  const Config config = config_of(checkpoint, contents, request);
   const std::unique_ptr<Task> task = make_task(task_request(config));
 
   std::vector<std::string> splits{request.split};

@@ -79,10 +79,6 @@ Looked looked_at(const InspectRequest& request, const Task& task) {
 
 int run_inspect(const InspectRequest& request) {
   const fs::path checkpoint = checkpoint_folder(request.target, request.which, "--which");
-  Problems problems;
-  std::vector<Source> sources{read_toml_file((checkpoint / "config.toml").string(), problems)};
-  sources.push_back(command_line_source(request.settings, problems));
-  const Config config = resolve_or_throw(sources, std::move(problems));
   const fs::path run = run_of(checkpoint);
   const fs::path out = request.out.empty() ? run / "inspect" : fs::path(request.out);
   if (const auto refusal = place_refusal(out)) refuse("--out", *refusal);
@@ -91,6 +87,10 @@ int run_inspect(const InspectRequest& request) {
     refuse("--out", fmt::format("{} is not empty; --force writes into it", out.string()));
 
   const CheckpointContents contents = load_checkpoint(checkpoint, CheckpointPart::weights);
+  Problems problems;
+  std::vector<Source> sources{read_toml_text(contents.config, (checkpoint / "config.toml").string(), problems)};
+  sources.push_back(command_line_source(request.settings, problems));
+  const Config config = resolve_or_throw(sources, std::move(problems));
   const std::unique_ptr<Task> task = make_task(task_request(config));
   const Looked looked = looked_at(request, *task);
   const ProcessSettings process(config);

@@ -19,8 +19,17 @@ SweepRequest sweep_request(const Arguments& arguments) {
   std::vector<Source> sources;
   SweepRequest request;
   request.plan = arguments.text("--plan");
-  if (request.plan == "list" && problems.empty()) return request;
-  if (!request.plan.empty()) {
+  if (request.plan == "list") {
+    // Only the plans are listed: a run that somebody hopes for would not come.
+    if (!files.empty()) problems.push_back({"", fmt::format("unexpected argument {}: --plan list prints the plans", nn::printable(files.front()))});
+    for (const char* option : {"--set", "--task", "--seeds", "--jobs", "--out", "--rerun", "--list", "--dry-run"})
+      if (arguments.has(option)) problems.push_back({option, "has no effect: --plan list prints the plans"});
+    if (!problems.empty()) throw ConfigError(std::move(problems));
+    return request;
+  }
+  if (arguments.has("--seeds") && arguments.text("--seeds").empty())
+    problems.push_back({"--seeds", "must be like 0..4 or 0,3,7, and is empty"});
+  if (arguments.has("--plan")) {
     std::vector<std::string> names;
     for (const Plan& plan : all_plans()) names.push_back(plan.name);
     if (const Plan* plan = find_plan(request.plan))

@@ -194,7 +194,7 @@ TEST_CASE("attention: hostile calls say what is wrong") {
   CHECK(built({.embed_dim = 8, .position = "rope(apply=features)"}).find("attention: rope(apply=features) cannot run on dense: "
         "apply=features acts behind the feature map of a linear attention; use apply=input") == 0);
   const std::string several = built({.embed_dim = 6, .num_heads = 2, .position = "rope", .scale = -1, .dropout = 1});
-  for (const char* part : {"scale = -1: must be greater than 0", "dropout = 1: must be at least 0 and less than 1"}) CHECK(has(several, part));
+  for (const char* part : {"scale = -1: must be finite, and greater than 0", "dropout = 1: must be at least 0 and less than 1"}) CHECK(has(several, part));
   CHECK(has(built({.embed_dim = 8, .attention = "densest"}), "unknown attention densest. Did you mean dense?"));
 }
 

@@ -4,10 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <set>
 
+#include "core/engine/backward.h"
 #include "core/ops/create.h"
+#include "core/ops/random_ops.h"
 #include "core/random/generator.h"
+#include "nn/attention/attention.h"
 #include "nn/attention/mask_report.h"
 #include "nn/attention/random_blocks.h"
 #include "nn/attention/registry.h"
@@ -177,4 +182,68 @@ TEST_CASE("mask report: thousands of layers are followed in the time of their pa
   CHECK(some.sources == 256);
   CHECK(some.heads[0].reach.size() == 8191);
   CHECK(some.heads[0].reach[0] == 256 / (256. * 8191));
+}
+
+TEST_CASE("attention: numbers of a config that no model has are refused") {
+  const auto text = [](const AttentionConfig& c) { return error_text([&] { (void)resolve_attention(c); }); };
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  CHECK(text({.embed_dim = 8, .num_heads = 2, .scale = inf}) == "attention: scale = inf: must be finite, and greater than 0");
+  CHECK(text({.embed_dim = 8, .num_heads = 2, .max_len = -3}) == "attention: max_len = -3: must be at least 0");
+  CHECK(text({.embed_dim = 8, .num_heads = i64{1} << 33, .head_dim = i64{1} << 33}) ==
+        "attention: num_heads = 8589934592, head_dim = 8589934592: their product is larger than 2^63-1");
+  CHECK(text({.embed_dim = 8, .num_heads = 2}) == "(no error)");
+}
+
+TEST_CASE("attention: global tokens are of one row, or of every row; rows beyond the queries are an error for every pattern") {
+  const RandomScope scope(3);
+  const MultiHeadAttention a({.embed_dim = 8, .num_heads = 2, .attention = "longformer(window=1, global=input)"});
+  AttentionInput in;
+  in.x = randn({2, 5, 8});
+  in.positions = Positions::range(5);
+  Tensor y;
+  for (const Tensor& shape : {ones({5}, kB8), ones({1, 5}, kB8), ones({2, 5}, kB8)}) {
+    const Tensor which = shape.clone();
+    for (i64 i = 0; i < which.numel(); ++i) which.data<bool>()[i] = i % 5 == 2;
+    in.arrays.global = which;
+    const Tensor now = a(in).y;
+    if (y.defined()) CHECK(now.to_vector<double>() == y.to_vector<double>());
+    y = now;
+  }
+  for (const char* attention : {"dense", "local(window=1)"}) {
+    const MultiHeadAttention other({.embed_dim = 8, .num_heads = 2, .attention = attention});
+    constexpr i64 most = std::numeric_limits<i64>::max();
+    for (const QueryRows& rows : {QueryRows{-1, 2}, QueryRows{1, -2}, QueryRows{4, 2}, QueryRows{most, 2}, QueryRows{1, most}}) {
+      in.rows = rows;
+      CHECK(error_text([&] { (void)other->implied_weights(in); }) ==
+            fmt::format("attention: rows [{0}, {0} + {1}) of 5 queries", rows.first, rows.count));
+    }
+  }
+}
+
+TEST_CASE("encodings: no option makes numbers that are none") {
+  const RandomScope scope(3);
+  for (const char* spec : {"fourier(gamma={})", "rope(interpolation={})", "rope(ntk={})", "rope(base={})", "sinusoid(base={})",
+                           "xpos(base={})", "xpos(scale_base={})", "fire(init_threshold={})"}) {
+    for (const char* number : {"0", "1e-308", "1e-7", "1e13", "1e308"}) {
+      const std::string position = fmt::format(fmt::runtime(spec), number);
+      CAPTURE(position);
+      CHECK(has(error_text([&] { (void)resolve_encodings(position, 1); }), "must be float 1e-06..1"));
+    }
+    for (const char* number : {"1e-6", "1e12"}) {
+      const std::string position = fmt::format(fmt::runtime(spec), number);
+      CAPTURE(position);
+      if (has(position, "xpos(scale_base=1e-6)")) continue;  // refused by a rule of its own
+      const MultiHeadAttention a({.embed_dim = 16, .num_heads = 1, .position = position, .causal = true});
+      Tensor x = randn({1, 3, 16});
+      x.requires_grad_(true);
+      const Tensor y = a({.x = x, .positions = Positions(tensor(std::vector<i64>{0, 1, 2000}, kI64))}).y;
+      y.sum().backward();
+      bool finite = true;
+      for (const double v : y.to_vector<double>()) finite &= std::isfinite(v);
+      for (const NamedParameter& p : a->named_parameters())
+        if (p.tensor.grad().defined())
+          for (const double v : p.tensor.grad().to_vector<double>()) finite &= std::isfinite(v);
+      CHECK(finite);
+    }
+  }
 }

@@ -221,7 +221,33 @@ TEST_CASE("encodings of a program: check_encoding finds what is wrong, registeri
   CHECK(refused([](PairEncoding& x) { x.value = nullptr; }) == "the position encoding test-refused has no value function");
   CHECK(refused([](PairEncoding& x) { x.derivative = nullptr; }) == "the position encoding test-refused has parameters, but no derivative function");
   CHECK(refused([](PairEncoding& x) { x.parameters[1].name = "offset"; }) == "the position encoding test-refused has two parameters called offset");
+  for (const char* name : {"", "-", "--x", "1abc", "9", "Test", "a b"}) {
+    CAPTURE(name);
+    CHECK(has(refused([&](PairEncoding& x) { x.name = name; }), "is no name for a position encoding: use lower-case letters, digits, - and _, and begin with a letter"));
+  }
   CHECK(!find_encoding("test-refused"));
+}
+
+TEST_CASE("encodings of a program: -inf forbids a pair, and a row of nothing else is empty") {
+  if (!find_encoding("test-wall"))
+    register_encoding(PairEncoding{.name = "test-wall",
+                                   .value = [](const Pair& p, PairParameters) {
+                                     return p.query == 3 || p.key > p.query ? -std::numeric_limits<double>::infinity() : 0.0;
+                                   },
+                                   .facts = {.sees_direction = true}});
+  const Rig wall("test-wall"), causal("none", true);
+  wall->load_state_dict(causal->state_dict());
+  Tensor x = tokens(1, 5).detach().requires_grad_();
+  const AttentionInput in{.x = x, .positions = Positions::range(5), .want_weights = true};
+  const AttentionOutput a = (*wall)(in), b = (*causal)(in);
+  for (i64 i = 0; i < 5; ++i)
+    for (i64 j = 0; j < 5; ++j)
+      CHECK(a.weights.at<double>({0, 1, i, j}) == doctest::Approx(i == 3 ? 0 : b.weights.at<double>({0, 1, i, j})).epsilon(1e-13));
+  sum(mul(a.y, a.y)).backward();
+  for (const double v : x.grad().to_vector<double>()) CHECK(std::isfinite(v));
+  for (const NamedParameter& p : wall->named_parameters())
+    if (p.tensor.grad().defined())
+      for (const double v : p.tensor.grad().to_vector<double>()) CHECK(std::isfinite(v));
 }
 
 TEST_CASE("custom pairs: inputs of any shape and dtype, empty calls, scratch, the batch row") {

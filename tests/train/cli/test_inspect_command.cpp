@@ -39,6 +39,16 @@ TEST_CASE("waymark inspect writes a page, drawings and arrays; wrong requests ch
   CHECK(arrays.contains("score_q_table_mean"));
   CHECK(arrays.contains("table"));
 
+  SUBCASE("a damaged config is called so, whatever is left of it") {
+    for (const auto& entry : fs::directory_iterator(fs::path(folder) / "checkpoints"))
+      if (entry.is_directory()) fs::resize_file(entry.path() / "config.toml", 40);
+    for (const char* command : {"inspect", "eval"}) {
+      const auto damaged = run_waymark({command, folder, command == std::string("inspect") ? "--force" : "--quiet"});
+      CAPTURE(damaged.err);
+      CHECK(damaged.code == 1);
+      CHECK(has(damaged.err, "config.toml: damaged: its bytes are not those that were written"));
+    }
+  }
   SUBCASE("a folder that is not empty") {
     const auto again = run_waymark({"inspect", folder});
     CHECK(again.code == 2);

@@ -151,6 +151,22 @@ TEST_CASE("plans: list, unknown names, a table with what was measured before") {
   CHECK(has(table, "In brackets: what an independent prototype reached"));
 }
 
+TEST_CASE("sweep: a list of plans takes nothing else, and an empty word is no way to leave something out") {
+  const auto refused = [](std::vector<std::string> words, const std::string& part) {
+    words.insert(words.begin(), "sweep");
+    const auto o = test::run_waymark(words);
+    CAPTURE(o.err);
+    CHECK(o.code == 2);
+    CHECK(o.out.empty());
+    CHECK(test::has(o.err, part));
+  };
+  refused({"--plan", "list", "base.toml"}, "unexpected argument base.toml: --plan list prints the plans");
+  refused({"--plan", "list", "--seeds", "0"}, "--seeds  has no effect: --plan list");
+  refused({"--plan", ""}, "--plan  there is no plan \"\"; there are signed-neighbour");
+  // It would be all seeds of the plan, which take half an hour.
+  refused({"--plan", "signed-neighbour", "--seeds", "", "--list"}, "--seeds  must be like 0..4 or 0,3,7, and is empty");
+}
+
 TEST_CASE("signed-neighbour learns in 300 steps what each encoding can express") {
   if (level() == Level::quick) return;
   const auto run = [](const char* position) {

@@ -22,6 +22,13 @@ TEST_CASE("escape: one line of valid UTF-8 from any bytes") {
   CHECK(clean_line("\xf0\x9f\x8e\xb9") == "\xf0\x9f\x8e\xb9");
 }
 
+TEST_CASE("escape: no mark that turns the writing direction is left") {
+  for (const char* mark : {"\u061C", "\u200E", "\u200F", "\u202E", "\u2066", "\u2069"}) {
+    CHECK(clean_line(std::string("a") + mark + "b") == "a b");
+    CHECK(escape_xml(std::string("a") + mark + "b") == "a\uFFFDb");
+  }
+}
+
 TEST_CASE("escape: shortening counts code points") {
   CHECK(shorten("abcdef", 6) == "abcdef");
   CHECK(shorten("abcdefg", 6) == "abcde…");
