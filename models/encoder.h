@@ -38,8 +38,8 @@ struct EncoderConfig {
 
 // Everything of an encoder that specs decide, resolved and judged. Collects every problem.
 struct EncoderPlan {
-  nn::ModelSpecs specs;
-  std::vector<std::string> warnings;
+  nn::ModelSpecs specs = {};
+  std::vector<std::string> warnings = {};
 };
 // One Error with all problems.
 WAYMARK_API EncoderPlan plan_encoder(const EncoderConfig& config);

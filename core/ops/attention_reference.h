@@ -13,7 +13,7 @@
 namespace waymark {
 
 struct ReferenceAttention {
-  Tensor query, key, value;                    // q' [B, H, Lq, w], k' [B, Hkv, Lk, w], v [B, Hkv, Lk, dv]; Hkv divides H
+  Tensor query = {}, key = {}, value = {};                    // q' [B, H, Lq, w], k' [B, Hkv, Lk, w], v [B, Hkv, Lk, dv]; Hkv divides H
   Tensor term_query = {}, term_key = {};       // what the terms read, before a query-key map; undefined: query, key
   std::vector<ScoreTerm> terms = {};
   Tensor query_positions = {}, key_positions = {};  // i64 [L] or [B, L]; needed by terms that read them
@@ -28,16 +28,16 @@ struct ReferenceAttention {
   std::vector<Tensor> groups = {};
 };
 struct ReferenceResult {
-  Tensor z;        // [B, H, Lq, dv]
-  Tensor weights;  // [B, H, Lq, Lk], before dropout
+  Tensor z = {};        // [B, H, Lq, dv]
+  Tensor weights = {};  // [B, H, Lq, Lk], before dropout
 };
 WAYMARK_API ReferenceResult attention_reference(const ReferenceAttention& call);
 
 // A named part of the scores, [B, H, Lq, Lk] in logit units: the summands add up to "total" (all without mask, but for the
 // gate, which counts allowed keys). A multiplier is a factor of "content", which contains it.
 struct ScorePart {
-  std::string name;
-  Tensor value;
+  std::string name = {};
+  Tensor value = {};
   bool multiplier = false;
   int term = -1;  // which of the terms; -1: content and total
 };
@@ -45,7 +45,7 @@ WAYMARK_API std::vector<ScorePart> score_parts_reference(const ReferenceAttentio
 
 // z = Σ_t W_t V_t exactly, without dropout: (weights, v), and for value terms (weights summed by row, rows).
 struct ImpliedTerm {
-  Tensor weights, values;  // [B, H, Lq, ·], [B|1, H|1, ·, dv]
+  Tensor weights = {}, values = {};  // [B, H, Lq, ·], [B|1, H|1, ·, dv]
 };
 WAYMARK_API std::vector<ImpliedTerm> implied_terms_reference(const ReferenceAttention& call);
 

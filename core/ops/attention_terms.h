@@ -74,9 +74,9 @@ struct Prefix {
 
 // Some pairs of one batch row and head: their slots in the call, and their positions (-1: none).
 struct TileRef {
-  i64 batch, head;
-  std::span<const i32> q_slot, k_slot;
-  std::span<const i64> q_pos, k_pos;
+  i64 batch = 0, head = 0;
+  std::span<const i32> q_slot = {}, k_slot = {};
+  std::span<const i64> q_pos = {}, k_pos = {};
 };
 // Any function of positions and of its inputs: the slow path, in f64 whatever the dtype (core/ops/custom_pairs.h says
 // which derivatives hold). The functions are called by several threads at once. What they say of pairs without a

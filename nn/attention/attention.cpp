@@ -84,15 +84,20 @@ MaskCall Attention::mask_call(const AttentionInput& in, i64 batch, i64 queries, 
 }
 
 Tensor Attention::allowed_pairs(const AttentionInput& in, i64 batch, i64 queries, i64 keys) const {
+  return allowed_pairs(in, batch, queries, keys, {});
+}
+
+Tensor Attention::allowed_pairs(const AttentionInput& in, i64 batch, i64 queries, i64 keys, QueryRows rows) const {
   const MaskCall call = mask_call(in, batch, queries, keys);
-  Tensor pairs = in.mask.pairs(call);
+  Tensor pairs = in.mask.pairs(call, rows);
   const auto restrict_to = [&](const Tensor& more) { pairs = pairs.defined() ? logical_and(pairs, more) : more; };
   if (call.causal) {
     if (!in.mask.separates_documents()) check_distinct(call.key_positions, in.key_keep);
-    restrict_to(causal_pairs(call.query_positions, call.key_positions));
+    restrict_to(causal_pairs(call.query_positions.of(rows.first, rows.count), call.key_positions));
   }
   if (in.key_keep.defined()) restrict_to(in.key_keep.view({batch, 1, 1, keys}));
-  if (call.query_keep.defined()) restrict_to(call.query_keep.view({batch, 1, queries, 1}));
+  if (call.query_keep.defined())
+    restrict_to((rows.count ? narrow(call.query_keep, 1, rows.first, rows.count) : call.query_keep).unsqueeze(1).unsqueeze(-1));
   return pairs;
 }
 
@@ -101,6 +106,10 @@ AttentionOutput Attention::forward(const AttentionInput& in) const {
   AttentionOutput out = attend(in);
   for (const auto& [name, loss] : out.auxiliary_losses) publish_auxiliary_loss(path_of(name), loss);
   return out;
+}
+
+Tensor Attention::decode(const AttentionInput&, CachedTokens&) const {
+  fail("attention", "{} says that it decodes with a cache, and does not", options().short_form());
 }
 
 Tensor Attention::implied_weights(const AttentionInput& in) const {

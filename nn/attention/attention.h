@@ -50,11 +50,6 @@ struct AttentionSetup {
   std::vector<std::string> warnings = {}; // of the judge
 };
 
-// Which queries weights and scores are asked for: to look at a long call in pieces.
-struct QueryRows {
-  i64 first = 0, count = 0;  // 0: all
-};
-
 // One call. B rows, L queries, M keys (M = L in self-attention).
 struct AttentionInput {
   Tensor x = {};                     // [B, L, E]
@@ -71,18 +66,20 @@ struct AttentionInput {
   std::optional<u64> redraw = {};    // random topology (blocks, hashes) by this draw number in place of its own
   bool want_weights = false;
   std::shared_ptr<const PreparedTerms> prepared = {};  // of the stack, for these positions; null: every layer prepares its own
-  // Read by implied_weights, implied_terms and score_parts alone: their L is that of these rows. An attention that cannot
-  // do without the others, or whose mask is no function of positions, gives all rows.
+  // Read by implied_weights, implied_terms and score_parts alone, to look at a long call in pieces: their L is that of these
+  // rows. An attention in which the pairs depend on what the tokens are gives all rows.
   QueryRows rows = {};
 };
 struct AttentionOutput {
-  Tensor y;        // [B, L, E], or [B, L, H·d] without out_proj
-  Tensor weights;  // [B, H, L, M] before dropout, if wanted
-  Tensor state;    // if there is one
+  Tensor y = {};        // [B, L, E], or [B, L, H·d] without out_proj
+  Tensor weights = {};  // [B, H, L, M] before dropout, if wanted
+  Tensor state = {};    // if there is one
   // What training adds to its loss, by name (routing: "commitment"); empty in evaluation. A model's are collected by
   // AuxiliaryLosses (nn/module/auxiliary.h).
   std::vector<std::pair<std::string, Tensor>> auxiliary_losses = {};
 };
+
+struct CachedTokens;
 
 class WAYMARK_API Attention : public Module<Attention> {
  public:
@@ -120,26 +117,31 @@ class WAYMARK_API Attention : public Module<Attention> {
   // The pairs that mask, causality and padding allow, for L queries and M keys: b8, four axes that expand to [B, H, L, M];
   // undefined: all. Error for repeated positions in a causal call whose mask does not keep documents apart.
   Tensor allowed_pairs(const AttentionInput& in, i64 batch, i64 queries, i64 keys) const;
+  // The same of some of the queries.
+  Tensor allowed_pairs(const AttentionInput& in, i64 batch, i64 queries, i64 keys, QueryRows rows) const;
   MaskCall mask_call(const AttentionInput& in, i64 batch, i64 queries, i64 keys) const;
   static const Positions& key_positions(const AttentionInput& in) { return in.context.defined() ? in.context_positions : in.positions; }
   static Tensor query_keep(const AttentionInput& in);
   bool causal(const AttentionInput& in) const { return setup_.causal || in.causal || in.mask.implies_causal(); }
+  // y of tokens behind those of the cache, which it puts there; for attentions whose facts say `cache`.
+  virtual Tensor decode(const AttentionInput& in, CachedTokens& cache) const;
 
  private:
+  friend class AttentionCache;
   AttentionSetup setup_;
 };
 
 // One kind of attention: options, facts, and how it is made.
 struct AttentionInfo {
-  OptionTable options;
-  std::function<AttentionFacts(const Options&, bool causal, bool cross)> facts;
+  OptionTable options = {};
+  std::function<AttentionFacts(const Options&, bool causal, bool cross)> facts = {};
   std::vector<std::string> formulas = {};
   // Appends what does not fit, without the name of the attention. May be empty.
   std::function<void(const AttentionSetup&, std::vector<std::string>& problems)> check = {};
   // The pairs that meet in a call, before mask, causality and padding; random choices by this stream. May be empty: all,
   // or, with AttentionFacts::content_pattern, what the tokens decide.
   std::function<Mask(const Options&, const MaskCall&, std::string_view stream)> pattern = {};
-  std::function<std::unique_ptr<Attention>(ModuleBase* parent, std::string_view name, AttentionSetup setup)> make;
+  std::function<std::unique_ptr<Attention>(ModuleBase* parent, std::string_view name, AttentionSetup setup)> make = {};
 
   const std::string& name() const { return options.name; }
 };

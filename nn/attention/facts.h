@@ -8,7 +8,7 @@
 namespace waymark::nn {
 
 struct AttentionFacts {
-  Capabilities gives;
+  Capabilities gives = {};
   bool causal_exact = false;        // with `causal`, a token never sees later ones
   bool cross = false;               // takes a context
   bool key_padding = false, any_mask = false, documents = false;
@@ -25,9 +25,9 @@ struct AttentionFacts {
   bool forms_weights = true;        // has implied weights at all
   std::string reproduces = "yes";   // z from the weights: yes, "terms", "two steps", "no"
   // Why it cannot do what the facts above deny, as the end of a sentence; empty: no more to say.
-  std::string why_not_causal, why_not_cross, why_not_mask, why_not_shared_heads;
+  std::string why_not_causal = {}, why_not_cross = {}, why_not_mask = {}, why_not_shared_heads = {};
   // Words for "(…)" behind a warning: why a score is no function of inner products.
-  std::string why_not_inner_prod;
+  std::string why_not_inner_prod = {};
 };
 
 }  // namespace waymark::nn

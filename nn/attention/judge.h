@@ -19,10 +19,10 @@ enum class Ruling : u8 {
 struct WAYMARK_API Verdict {
   Ruling ruling = Ruling::accept;
   // refuse: the first missing fact in words; warn: the lost property. One line each, without the names.
-  std::vector<std::string> reasons;
-  std::string encoding, attention;               // as printed: short specs
-  std::vector<std::string> works_here;           // encodings that work on this attention
-  std::vector<std::string> works_there;          // attentions on which this encoding works
+  std::vector<std::string> reasons = {};
+  std::string encoding = {}, attention = {};               // as printed: short specs
+  std::vector<std::string> works_here = {};           // encodings that work on this attention
+  std::vector<std::string> works_there = {};          // attentions on which this encoding works
   // "t5 cannot run on performer: it never forms ...", and what works instead; one line for each warning; empty if accepted.
   std::string text() const;
 };
@@ -41,9 +41,9 @@ WAYMARK_API std::string mask_refusal(const Options& attention, const Mask& mask,
 
 // A whole model: sums per layer, attentions per layer, sizes. Appends every problem and every warning once.
 struct ModelSpecs {
-  std::vector<EncodingSum> encodings;
-  std::vector<Options> attentions;  // as many
-  EncodingSizes sizes;
+  std::vector<EncodingSum> encodings = {};
+  std::vector<Options> attentions = {};  // as many
+  EncodingSizes sizes = {};
   i64 kv_heads = 0;                 // 0: num_heads
   bool causal = false, cross = false;
   Mask mask = {};                   // of every call
@@ -56,12 +56,12 @@ WAYMARK_API void judge_model(const ModelSpecs& model, std::vector<std::string>& 
 struct WAYMARK_API JudgeMatrix {
   struct Cell {
     Ruling bidirectional = Ruling::not_built, causal = Ruling::not_built;
-    std::vector<std::string> notes;  // reasons, for footnotes
+    std::vector<std::string> notes = {};  // reasons, for footnotes
     // yes, w (warn), - (refused), ? (not part of this version); * behind it: only in a causal call
     std::string mark() const;
   };
-  std::vector<std::string> encodings, attentions;
-  std::vector<std::vector<Cell>> cells;  // [encoding][attention]
+  std::vector<std::string> encodings = {}, attentions = {};
+  std::vector<std::vector<Cell>> cells = {};  // [encoding][attention]
 };
 WAYMARK_API JudgeMatrix judge_matrix(bool cross = false);
 

@@ -52,10 +52,10 @@ class LongformerAttention final : public ProjectedAttention {
     if (!q_.weight.defined()) return ProjectedAttention::passes(p, in);
     if (!p.global_q.defined())
       fail("attention", "{} projects its global tokens from x, which is not given here; use projections=false", options().short_form());
-    const Tensor pairs = pattern_pairs(p, in), global = global_rows(mask_call_of(p, in)), local = logical_not(global);
+    const Tensor pairs = pattern_pairs(p, in), global = global_rows(mask_call_of(p, in), p.rows), local = logical_not(global);
     std::vector<Pass> list;
-    list.push_back(pass_of(p.q, p.k, p.v, in, logical_and(pairs, local)));
-    list.push_back(pass_of(p.global_q, p.global_k, p.global_v, in, logical_and(pairs, global),
+    list.push_back(pass_of(p.q, p.k, p.v, in, logical_and(pairs, local), p.rows));
+    list.push_back(pass_of(p.global_q, p.global_k, p.global_v, in, logical_and(pairs, global), p.rows,
                            {[this](const Tensor& rows) { return linear(rows, q_.weight, q_.bias); },
                             [this](const Tensor& rows) { return linear(rows, k_.weight, k_.bias); }}));
     list[0].rows = local;
@@ -68,15 +68,16 @@ class LongformerAttention final : public ProjectedAttention {
     Tensor weight, bias;
   };
 
-  // b8 [B, 1, L, 1]
-  Tensor global_rows(const MaskCall& c) const {
-    const Tensor out = make_empty({c.batch, 1, c.queries, 1}, kB8);
+  // b8 [B, 1, L, 1], of these queries
+  Tensor global_rows(const MaskCall& c, QueryRows rows) const {
+    if (rows.count == 0) rows = {0, c.queries};
+    const Tensor out = make_empty({c.batch, 1, rows.count, 1}, kB8);
     const bool given = options().is_word("global", "input");
     const Tensor which = given && c.arrays.global.dim() == 1 ? c.arrays.global.unsqueeze(0) : c.arrays.global;
     for (i64 b = 0; b < c.batch; ++b) {
       const std::vector<u8> kept = kept_tokens(c.query_keep, b, c.queries);
       const std::vector<u8> is_global = given ? kept_tokens(which, b, c.queries) : first_kept(options().integer("global"), kept);
-      for (i64 i = 0; i < c.queries; ++i) out.data<bool>()[b * c.queries + i] = is_global[static_cast<size_t>(i)] != 0;
+      for (i64 i = 0; i < rows.count; ++i) out.data<bool>()[b * rows.count + i] = is_global[static_cast<size_t>(rows.first + i)] != 0;
     }
     return out;
   }

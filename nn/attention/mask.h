@@ -43,6 +43,11 @@ namespace waymark::nn {
 
 struct MaskNode;
 
+// Some of the queries of a call, in place of all.
+struct QueryRows {
+  i64 first = 0, count = 0;  // 0: all
+};
+
 // Arrays that expressions name by `input`.
 struct MaskArrays {
   Tensor documents = {};  // i64 [L] or [B, L]
@@ -117,8 +122,9 @@ class WAYMARK_API Mask {
   void check_call(const MaskCall& call) const;
 
   // ---- Values ----
-  // The allowed pairs: b8 [1|B, 1|H, L, M]; undefined: all. Error if the mask does not fit the call.
-  Tensor pairs(const MaskCall& call) const;
+  // The allowed pairs: b8 [1|B, 1|H, L, M]; undefined: all. Error if the mask does not fit the call. `rows`: of these queries
+  // alone.
+  Tensor pairs(const MaskCall& call, QueryRows rows = {}) const;
   // The allowed keys of a mask that is key_only(): b8 [B, M]; undefined: all.
   Tensor allowed_keys(const MaskCall& call) const;
 

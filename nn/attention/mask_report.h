@@ -16,7 +16,7 @@ namespace waymark::nn {
 // A mask, reduced to at most 64 x 64 cells of equal size: the share of allowed pairs in each, rows first.
 struct MaskPicture {
   i64 cells = 0;
-  std::vector<double> share;
+  std::vector<double> share = {};
   bool operator==(const MaskPicture&) const = default;
 };
 
@@ -25,18 +25,18 @@ struct MaskReport {
     i64 pairs = 0;                                // allowed pairs
     i64 fewest = 0, most = 0, empty_rows = 0;     // keys per query
     double mean = 0;
-    std::vector<std::pair<i64, i64>> histogram;   // keys, and how many queries have so many
+    std::vector<std::pair<i64, i64>> histogram = {};   // keys, and how many queries have so many
     // After h = 1, 2, ... layers, the share of ordered pairs of two tokens (i, j) such that what was at j is known at i;
     // until it no longer grows. A token keeps what it has (the residual path).
-    std::vector<double> reach;
+    std::vector<double> reach = {};
     i64 unreachable = 0;                          // ordered pairs that no number of layers joins
-    MaskPicture picture;
+    MaskPicture picture = {};
     // The number of layers at which every token knows all; 0: never (or there is nothing to reach).
     i64 full_at() const { return !reach.empty() && unreachable == 0 ? static_cast<i64>(reach.size()) : 0; }
     bool operator==(const Head&) const = default;
   };
   i64 length = 0, num_heads = 1, head_dim = 1;
-  std::vector<Head> heads;   // one if they are all equal
+  std::vector<Head> heads = {};   // one if they are all equal
   i64 sources = 0;           // reach was followed from so many tokens only; 0: from all
   bool reach_known = true;   // false: the sequence is too long
 
@@ -64,7 +64,7 @@ WAYMARK_API std::string picture_pgm(const MaskPicture& picture);
 // Two masks on the same call: the shares of pairs that both allow, only the first (gone), only the second (added).
 struct MaskDifference {
   i64 cells = 0;
-  std::vector<double> kept, gone, added;
+  std::vector<double> kept = {}, gone = {}, added = {};
   i64 kept_pairs = 0, gone_pairs = 0, added_pairs = 0;
 };
 WAYMARK_API MaskDifference mask_difference(const Mask& before, const Mask& after, const MaskCall& call, i64 head = 0);

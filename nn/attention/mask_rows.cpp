@@ -417,16 +417,19 @@ void Mask::check_heads(i64 heads) const {
 
 void Mask::check_call(const MaskCall& call) const { const MaskRows rows(*this, call); }
 
-Tensor Mask::pairs(const MaskCall& c) const {
+Tensor Mask::pairs(const MaskCall& c, QueryRows of) const {
   const MaskRows rows(*this, c);
+  if (of.first < 0 || of.count < 0 || of.first > c.queries - of.count)
+    fail("mask", "queries {} ... {} of a call with {}", of.first, of.first + of.count - 1, c.queries);
+  if (of.count == 0) of = {0, c.queries};
   if (is_all()) return {};
-  if (c.batch == 0) return make_empty({0, 1, c.queries, c.keys}, kB8);
+  if (c.batch == 0) return make_empty({0, 1, of.count, c.keys}, kB8);
   const i64 batch = rows.by_batch() ? c.batch : 1, heads = rows.by_head() ? c.heads : 1;
-  const Tensor out = make_empty({batch, heads, c.queries, c.keys}, kB8);
+  const Tensor out = make_empty({batch, heads, of.count, c.keys}, kB8);
   u8* to = reinterpret_cast<u8*>(out.data<bool>());
   for (i64 b = 0; b < batch; ++b)
     for (i64 h = 0; h < heads; ++h)
-      for (i64 i = 0; i < c.queries; ++i, to += c.keys) rows.row(b, h, i, to);
+      for (i64 i = of.first; i < of.first + of.count; ++i, to += c.keys) rows.row(b, h, i, to);
   return out;
 }
 

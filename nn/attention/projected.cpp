@@ -12,6 +12,7 @@
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
+#include "nn/attention/cache.h"
 #include "nn/attention/registry.h"
 
 namespace waymark::nn {
@@ -92,25 +93,29 @@ Tensor ProjectedAttention::keys_of_queries(const Tensor&, const Tensor&) const {
 }
 
 MaskCall ProjectedAttention::mask_call_of(const Projected& p, const AttentionInput& in) const {
-  return mask_call(in, p.q.size(0), p.q.size(2), p.k.size(2));
+  return mask_call(in, p.q.size(0), p.rows.count ? p.queries : p.q.size(2), p.k.size(2));
 }
 
 Tensor ProjectedAttention::pattern_pairs(const Projected& p, const AttentionInput& in) const {
   const MaskCall call = mask_call_of(p, in);
-  const Tensor allowed = allowed_pairs(in, call.batch, call.queries, call.keys);
+  const Tensor allowed = allowed_pairs(in, call.batch, call.queries, call.keys, p.rows);
   const auto pattern = attention_pattern(options(), call, path_of("attention.pattern"));
-  const Tensor pairs = pattern ? pattern->pairs(call) : Tensor();
+  const Tensor pairs = pattern ? pattern->pairs(call, p.rows) : Tensor();
   return !pairs.defined() ? allowed : !allowed.defined() ? pairs : logical_and(allowed, pairs);
 }
 
 ProjectedAttention::Pass ProjectedAttention::pass_of(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionInput& in,
-                                                     const Tensor& keep, const LentProjections& lent) const {
+                                                     const Tensor& keep, QueryRows rows, const LentProjections& lent) const {
   const bool is_causal = causal(in);
+  const Positions of_queries = in.positions.of(rows.first, rows.count);
   const Positions& of_keys = key_positions(in);
+  const auto of_rows = [&](const Tensor& t) { return t.defined() && rows.count ? narrow(t, 1, rows.first, rows.count) : t; };
   const auto own = [](const Linear& projection) {
-    return [&projection](const Tensor& rows) { return projection(rows); };
+    return [&projection](const Tensor& x) { return projection(x); };
   };
-  EncodingCall call{in.positions, of_keys, is_causal, keep, query_keep(in), in.key_keep, in.segments, lent.query, lent.key};
+  EncodingCall call{.queries = of_queries, .keys = of_keys, .causal = is_causal, .keep = keep, .query_keep = of_rows(query_keep(in)),
+                    .key_keep = in.key_keep, .query_segments = of_rows(in.segments), .key_segments = in.segments,
+                    .project_query = lent.query, .project_key = lent.key};
   if (!call.project_query) call.project_query = own(q_proj);
   if (!call.project_key && k_proj) call.project_key = own(*k_proj);
   Pass pass{.call = {.query = q, .key = k, .value = v}};
@@ -124,7 +129,7 @@ ProjectedAttention::Pass ProjectedAttention::pass_of(const Tensor& q, const Tens
     r.term_query = q;
     r.term_key = k;
   }
-  if (in.positions.defined()) r.query_positions = in.positions.tensor();
+  if (of_queries.defined()) r.query_positions = of_queries.tensor();
   if (of_keys.defined()) r.key_positions = of_keys.tensor();
   r.keep = keep;
   i64 extra = 1;
@@ -140,7 +145,7 @@ ProjectedAttention::Pass ProjectedAttention::pass_of(const Tensor& q, const Tens
 
 std::vector<ProjectedAttention::Pass> ProjectedAttention::passes(const Projected& p, const AttentionInput& in) const {
   std::vector<Pass> list;
-  list.push_back(pass_of(p.q, p.k, p.v, in, pattern_pairs(p, in)));
+  list.push_back(pass_of(p.q, p.k, p.v, in, pattern_pairs(p, in), p.rows));
   return list;
 }
 
@@ -170,29 +175,36 @@ ProjectedAttention::Core ProjectedAttention::core(const Tensor& q, const Tensor&
 AttentionOutput ProjectedAttention::attend(const AttentionInput& in) const {
   const Projected p = project(in);
   const Mixed m = mix(passes(p, in));
-  const Tensor z = m.z.transpose(1, 2).reshape({in.x.size(0), in.x.size(1), m.z.size(1) * m.z.size(3)});
-  AttentionOutput out{out_proj ? (*out_proj)(z) : z, in.want_weights ? m.weights : Tensor(), Tensor()};
+  AttentionOutput out{.y = output_of(m), .weights = in.want_weights ? m.weights : Tensor()};
   after_forward(p, in, out);
   return out;
 }
 
-// The passes of the queries in in.rows: they meet all keys, as those of a context.
+Tensor ProjectedAttention::output_of(const Mixed& m) const {
+  const Tensor z = m.z.transpose(1, 2).reshape({m.z.size(0), m.z.size(2), m.z.size(1) * m.z.size(3)});
+  return out_proj ? (*out_proj)(z) : z;
+}
+
+Tensor ProjectedAttention::decode(const AttentionInput& in, CachedTokens& cache) const {
+  Projected p = project(in);
+  p.rows = {cache.length, in.x.size(1)};
+  const AttentionInput call = cache.append(in, {&p.k, &p.v, &p.global_k, &p.global_v});
+  p.queries = cache.length;
+  return output_of(mix(passes(p, call)));
+}
+
+// The passes of the queries in in.rows.
 std::vector<ProjectedAttention::Pass> ProjectedAttention::passes_of_rows(const AttentionInput& in) const {
   Projected p = project(in);
-  const i64 first = in.rows.first, count = in.rows.count;
+  const auto [first, count] = in.rows;
   if (first < 0 || count < 0 || count > in.x.size(1) || first > in.x.size(1) - count)
     fail("attention", "rows [{}, {} + {}) of {} queries", first, first, count, in.x.size(1));
-  const auto pattern = attention_pattern(options(), mask_call_of(p, in), path_of("attention.pattern"));
-  if (count == 0 || !in.mask.is_all() || !pattern || !pattern->is_all()) return passes(p, in);
-  AttentionInput call = in;
+  if (count == 0 || facts_of_attention(options(), causal(in), setup().cross).content_pattern) return passes(p, in);
   p.q = narrow(p.q, 2, first, count);
-  if (!in.context.defined()) {
-    call.context = in.x;
-    call.context_positions = in.positions;
-  }
-  if (in.positions.defined()) call.positions = Positions(contiguous(narrow(in.positions.tensor(), -1, first, count)));
-  if (const Tensor keep = query_keep(in); keep.defined()) call.query_keep = narrow(keep, 1, first, count);
-  return passes(p, call);
+  if (p.global_q.defined()) p.global_q = narrow(p.global_q, 2, first, count);
+  p.rows = in.rows;
+  p.queries = in.x.size(1);
+  return passes(p, in);
 }
 
 Tensor ProjectedAttention::weights_of(const AttentionInput& in) const {

@@ -38,6 +38,7 @@ class WAYMARK_API ProjectedAttention : public Attention {
 
  protected:
   AttentionOutput attend(const AttentionInput& in) const override;
+  Tensor decode(const AttentionInput& in, CachedTokens& cache) const override;
   Tensor weights_of(const AttentionInput& in) const override;
   std::vector<ImpliedTerm> terms_of(const AttentionInput& in) const override;
   std::vector<ScorePart> parts_of(const AttentionInput& in) const override;
@@ -45,6 +46,8 @@ class WAYMARK_API ProjectedAttention : public Attention {
   struct Projected {
     Tensor q, k, v;                       // [B, H, L, d], [B, Hkv, M, d] twice
     Tensor global_q = {}, global_k = {}, global_v = {};  // second projections of global tokens, if there are some
+    QueryRows rows = {};                  // q and global_q are of these queries of the call alone
+    i64 queries = 0;                      // then: how many there are in all
   };
   // One softmax over some rows. Passes share no row: their results are added.
   struct Pass {
@@ -53,6 +56,7 @@ class WAYMARK_API ProjectedAttention : public Attention {
     std::vector<std::string> names = {};   // the encoding of each term
   };
   virtual Projected project(const AttentionInput& in) const;
+  // `in` is the call of all queries.
   virtual std::vector<Pass> passes(const Projected& p, const AttentionInput& in) const;
   std::vector<Pass> passes_of_rows(const AttentionInput& in) const;
   // Keys, where they are made of the queries.
@@ -60,12 +64,13 @@ class WAYMARK_API ProjectedAttention : public Attention {
   // After a forward: what training does beside (routing).
   virtual void after_forward(const Projected&, const AttentionInput&, AttentionOutput&) const {}
 
-  // The call as the reference takes it, for these q, k, v and these pairs (undefined: all). `lent`: the projections that made
-  // q and k, if they are not q_proj and k_proj.
-  Pass pass_of(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionInput& in, const Tensor& keep,
+  // The call as the reference takes it, for these q, k, v and these pairs (undefined: all). `rows`: q and the pairs are of these
+  // queries alone. `lent`: the projections that made q and k, if they are not q_proj and k_proj.
+  Pass pass_of(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionInput& in, const Tensor& keep, QueryRows rows = {},
                const LentProjections& lent = {}) const;
-  // Pattern, mask, causality and padding together.
+  // Pattern, mask, causality and padding together, of the rows of p.q.
   Tensor pattern_pairs(const Projected& p, const AttentionInput& in) const;
+  // Of all queries.
   MaskCall mask_call_of(const Projected& p, const AttentionInput& in) const;
 
   static Tensor split_heads(const Tensor& x, i64 heads);  // [B, L, H·d] -> [B, H, L, d]
@@ -80,6 +85,7 @@ class WAYMARK_API ProjectedAttention : public Attention {
     Tensor z, weights;
   };
   Mixed mix(const std::vector<Pass>& passes) const;
+  Tensor output_of(const Mixed& mixed) const;
 
   QkNorm qk_norm_ = QkNorm::none;
 };

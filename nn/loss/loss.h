@@ -88,10 +88,10 @@ struct ConsistencyOptions {
 // ---- answer spans ---------------------------------------------------------------------------------------------------
 
 struct SpanLogits {
-  Tensor start, end;  // [B, L] each
+  Tensor start = {}, end = {};  // [B, L] each
 };
 struct SpanTargets {
-  Tensor start, end;  // i64 [B]: positions in [0, L), or ignore_index
+  Tensor start = {}, end = {};  // i64 [B]: positions in [0, L), or ignore_index
   Tensor keep = {};   // b8 [B, L]: kept positions
 };
 struct SpanOptions {

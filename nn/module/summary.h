@@ -15,13 +15,13 @@ namespace waymark::nn {
 
 struct WAYMARK_API Summary {
   struct Row {
-    std::string name;
-    Shape shape;
+    std::string name = {};
+    Shape shape = {};
     i64 count = 0;       // elements
     bool no_decay = false;
     bool trained = true;  // requires_grad
   };
-  std::vector<Row> rows;  // in the order of named_parameters()
+  std::vector<Row> rows = {};  // in the order of named_parameters()
   i64 total = 0;          // elements of all parameters, shared ones once
   i64 bytes = 0;
 

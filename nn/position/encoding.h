@@ -26,9 +26,9 @@ struct EncodingSizes {
 
 // A parameter as data. Names are relative to `position`; dots make groups: "r_proj.weight".
 struct ParameterSpec {
-  std::string name;
-  Shape shape;
-  Init init;
+  std::string name = {};
+  Shape shape = {};
+  Init init = init::zeros();
   bool no_decay = false;
   bool shared = false;  // lives in the stack and serves all layers (share_layers)
   std::optional<Bounds> bounds = {};
@@ -40,7 +40,7 @@ struct EncodingCall {
   bool causal = false;
   Tensor keep = {};  // allowed pairs: b8, expands to [B, H, Lq, Lk]; undefined: all
   Tensor query_keep = {}, key_keep = {};  // b8 [B, Lq], [B, Lk]: kept tokens; undefined: all
-  Tensor segments = {};                   // i64 [B, L] of self-attention, if it was given
+  Tensor query_segments = {}, key_segments = {};  // i64 [B, Lq], [B, Lk] of self-attention, if they were given
   // Rows [..., E] as the attention projects its queries and keys, [..., H·d] and [..., Hkv·d]; empty: it does not lend them.
   std::function<Tensor(const Tensor&)> project_query = {}, project_key = {};
 };
@@ -62,8 +62,8 @@ class WAYMARK_API Encoding {
 using ParameterLookup = std::function<Tensor(std::string_view)>;
 
 struct EncodingInfo {
-  OptionTable options;  // with name and one line of doc
-  std::function<EncodingFacts(const Options&, bool causal, bool cross)> facts;
+  OptionTable options = {};  // with name and one line of doc
+  std::function<EncodingFacts(const Options&, bool causal, bool cross)> facts = {};
   std::vector<std::string> formulas = {};  // for explain, one line each
   // Forward flops for these numbers of queries and keys, all heads, extra to none (positions 5.5). May be empty: none.
   std::function<double(const Options&, const EncodingSizes&, double queries, double keys)> flops = {};
@@ -71,7 +71,7 @@ struct EncodingInfo {
   std::function<void(const Options&, const EncodingSizes&, std::vector<std::string>& problems)> check = {};
   // May be empty: no parameters.
   std::function<std::vector<ParameterSpec>(const Options&, const EncodingSizes&)> parameters = {};
-  std::function<std::unique_ptr<Encoding>(const Options&, const EncodingSizes&, const ParameterLookup&)> make;
+  std::function<std::unique_ptr<Encoding>(const Options&, const EncodingSizes&, const ParameterLookup&)> make = {};
 
   const std::string& name() const { return options.name; }
 };

@@ -20,10 +20,10 @@ namespace waymark::nn {
 
 // Terms that a stack prepared for the positions of a call, by canonical spec.
 struct PreparedTerms {
-  Positions queries, keys;
+  Positions queries = {}, keys = {};
   bool causal = false;
   DType dtype = kF32;
-  std::map<std::string, std::vector<ScoreTerm>> terms;
+  std::map<std::string, std::vector<ScoreTerm>> terms = {};
 };
 
 class WAYMARK_API PositionModule : public ModuleBase {

@@ -36,7 +36,7 @@ using PairGradients = std::span<const std::span<double>>;
 inline constexpr i64 kHeads = -1;
 
 struct PairEncoding {
-  std::string name;
+  std::string name = {};
   // bias: added to the logits; table: added in units of q·k, before the scale; multiply: a factor of q·k, which should
   // start at 1 and must never start at 0.
   Stage stage = Stage::bias;

@@ -83,6 +83,16 @@ i64 Positions::at(i64 row, i64 slot) const {
   return values_.data<i64>()[(rows() == 1 ? 0 : row) * length() + slot];
 }
 
+Positions Positions::of(i64 first, i64 count) const {
+  if (count == 0 || !defined()) return *this;
+  if (first < 0 || count < 0 || first > length() - count)
+    fail("positions", "slots {} ... {} of {}", first, first + count - 1, length());
+  const i64 n = rows();
+  const Tensor part = make_empty(values_.dim() == 2 ? Shape{n, count} : Shape{count}, kI64);
+  for (i64 b = 0; b < n; ++b) std::copy_n(values_.data<i64>() + b * length() + first, count, part.data<i64>() + b * count);
+  return Positions(part);
+}
+
 void check_in_table(std::string_view encoding, const Positions& positions, i64 max_len) {
   if (positions.largest() < max_len) return;
   const Tensor& p = positions.tensor();

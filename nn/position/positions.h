@@ -39,6 +39,8 @@ class WAYMARK_API Positions {
   i64 largest() const { return largest_; }
   bool any_positionless() const { return any_none_; }
   i64 at(i64 row, i64 slot) const;
+  // Of the slots first ... first + count - 1; count 0, or not given: all.
+  Positions of(i64 first, i64 count) const;
 
  private:
   Tensor values_;

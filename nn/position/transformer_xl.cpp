@@ -34,7 +34,7 @@ class TransformerXl final : public Encoding {
   }
 
   void prepare(const EncodingCall& call, const Tensor& q, const Tensor& k, std::vector<ScoreTerm>& terms) const override {
-    if (segment_embed_.defined() && !call.segments.defined())
+    if (segment_embed_.defined() && !call.key_segments.defined())
       fail("transformer-xl", "segments=true reads the segments of the call, and there are none");
     Differences d = clamp_ > 0 ? differences_of(call, -clamp_, clamp_) : differences_of(call);
     const Tensor rho = rows_by_head(linear(to(sinusoids(d.values), q.dtype()), projection_), heads_);
@@ -43,7 +43,7 @@ class TransformerXl final : public Encoding {
     terms.push_back({"content_bias", Stage::table, KeyBias{dot_by_head(keys, content_bias_)}});
     terms.push_back({"position_bias", Stage::table, Distance{dot_by_head(rho, position_bias_), d.index}});
     if (!segment_embed_.defined()) return;
-    const PairIndex classes{.query_class = call.segments, .key_class = call.segments};
+    const PairIndex classes{.query_class = call.query_segments, .key_class = call.key_segments};
     const Tensor embed = segment_embed_.transpose(0, 1);  // [H, 2, d]
     terms.push_back({"segment", Stage::table, Table{embed, Side::query, classes}});
     terms.push_back({"segment_bias", Stage::table, Distance{dot_by_head(embed, segment_bias_), classes}});

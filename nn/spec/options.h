@@ -31,12 +31,12 @@ enum class OptionType : u8 { integer, real, boolean, word, text, integers, reals
 // Type, range and default of an option. Made by the functions below, refined by the members that return *this.
 struct WAYMARK_API OptionRule {
   OptionType type = OptionType::integer;
-  std::optional<SpecValue> fallback;  // none: the option must be written
+  std::optional<SpecValue> fallback = {};  // none: the option must be written
   double min = -std::numeric_limits<double>::infinity(), max = std::numeric_limits<double>::infinity();
   bool above = false, below = false;  // the bound itself is not allowed
-  std::vector<std::string> choices;   // of a word; or words that stand beside a number: heads=all
+  std::vector<std::string> choices = {};   // of a word; or words that stand beside a number: heads=all
   i64 min_length = 0, max_length = std::numeric_limits<i64>::max();  // of a list
-  std::string from;                    // the default comes from here (a config key) where the caller knows it
+  std::string from = {};                    // the default comes from here (a config key) where the caller knows it
   bool one = false;                    // of a list: a single value stands for a list of it
   const SpecTables* tables = nullptr;  // of a spec option
 
@@ -57,7 +57,7 @@ struct WAYMARK_API OptionRule {
 struct Required {};
 inline constexpr Required required() { return {}; }
 struct WAYMARK_API Fallback {
-  std::optional<SpecValue> value;
+  std::optional<SpecValue> value = {};
   Fallback(Required) {}                                      // NOLINT: implicit on purpose
   template <class T> Fallback(T v) : value(SpecValue(v)) {}  // NOLINT
 };
@@ -83,9 +83,9 @@ WAYMARK_API std::optional<SpecValue> convert(const OptionRule& rule, const SpecV
 WAYMARK_API std::string value_text(const SpecValue& value);
 
 struct OptionDef {
-  std::string name;
-  OptionRule rule;
-  std::string doc;
+  std::string name = {};
+  OptionRule rule = {};
+  std::string doc = {};
 };
 
 // A checked spec: every option of its table has a value of the declared type.
@@ -135,7 +135,7 @@ WAYMARK_API bool operator==(const Options& a, const Options& b);  // names and v
 using Defaults = std::map<std::string, SpecValue, std::less<>>;
 
 struct WAYMARK_API OptionTable {
-  std::string name;
+  std::string name = {};
   std::vector<OptionDef> options = {};
   std::string doc = {};  // one line
   // Rules that need several options. Appends one text per problem, without the name of the spec.

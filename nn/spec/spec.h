@@ -22,8 +22,8 @@ class SpecValue;
 struct SpecArg;
 
 struct WAYMARK_API Spec {
-  std::string name;
-  std::vector<SpecArg> args;  // in the order written; a key at most once
+  std::string name = {};
+  std::vector<SpecArg> args = {};  // in the order written; a key at most once
   i64 column = 0;             // 1-based place in the text that was parsed; 0 if made by a program. Not compared.
 
   const SpecValue* find(std::string_view key) const;
@@ -66,8 +66,8 @@ class WAYMARK_API SpecValue {
 };
 
 struct SpecArg {
-  std::string key;
-  SpecValue value;
+  std::string key = {};
+  SpecValue value = {};
   i64 column = 0;
 };
 

@@ -19,7 +19,7 @@ WAYMARK_API i64 suggestion_limit(std::string_view wrong);
 // A name to compare with and what to print for it: {"lr", "optim.optimizer(lr=)"}. Only candidates of the smallest rank
 // at which something is near are suggested; a name that fits exactly is suggested whatever its rank.
 struct Candidate {
-  std::string name, shown;
+  std::string name = {}, shown = {};
   int rank = 0;
 };
 

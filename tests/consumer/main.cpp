@@ -12,7 +12,41 @@ struct Net : nn::Module<Net> {
   Tensor forward(const Tensor& x) { return fc2(gelu(fc1(x))); }
 };
 
+// Aggregates that a program fills in, by some of their members.
+namespace {
+
+void fill_in() {
+  static_cast<void>(nn::AttentionConfig{.embed_dim = 8});
+  static_cast<void>(nn::AttentionInput{.shift = 1});
+  static_cast<void>(nn::AttentionOutput{.y = Tensor()});
+  static_cast<void>(nn::AttentionFacts{.causal_exact = true});
+  static_cast<void>(nn::AttentionInfo{.options = {}});
+  static_cast<void>(nn::EncodingInfo{.options = {}});
+  static_cast<void>(nn::EncodingFacts{.shift_invariant = true});
+  static_cast<void>(nn::EncodingCall{.causal = true});
+  static_cast<void>(nn::ParameterSpec{.name = "table"});
+  static_cast<void>(nn::PairEncoding{.name = "mine"});
+  static_cast<void>(nn::MaskArrays{});
+  static_cast<void>(nn::MaskCall{.batch = 2});
+  static_cast<void>(nn::ModelSpecs{.kv_heads = 1});
+  static_cast<void>(nn::OptionDef{.name = "clip"});
+  static_cast<void>(nn::OptionTable{.name = "mine"});
+  static_cast<void>(nn::Spec{.name = "mine"});
+  static_cast<void>(models::EncoderConfig{.num_layers = 1});
+  static_cast<void>(models::EncoderCall{.shift = 1});
+  static_cast<void>(train::ParamGroup{.params = {}});
+  static_cast<void>(train::OptimizerKind{.table = {}});
+  static_cast<void>(train::ScheduleKind{.table = {}});
+  static_cast<void>(ReferenceAttention{.dropout = 0});
+  static_cast<void>(ScoreTerm{.name = "mine"});
+  static_cast<void>(Table{.side = Side::key});
+  static_cast<void>(Custom{.scratch = 1});
+}
+
+}  // namespace
+
 int main() {
+  fill_in();
   manual_seed(7);
   Net net;
   train::AdamW optimizer(net.parameters(), {.lr = 3e-2});

@@ -25,9 +25,9 @@ namespace waymark::train {
 
 // One entry of optim.groups: what holds for the parameters whose name matches the glob. The first match wins.
 struct ParameterGroup {
-  std::string match;
+  std::string match = {};
   double lr_scale = 1;
-  std::optional<double> weight_decay;  // none: that of the optimizer
+  std::optional<double> weight_decay = {};  // none: that of the optimizer
   bool freeze = false;
 };
 

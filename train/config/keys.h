@@ -19,12 +19,12 @@ enum class KeyShape : u8 {
 };
 
 struct KeyInfo {
-  std::string name;
+  std::string name = {};
   KeyShape shape = KeyShape::plain;
-  nn::OptionRule rule;   // of a plain key; a default that depends on other keys stands in `rule.from` as text
-  std::string fallback;  // the default as help shows it: "64", "4*embed_dim", "task"
+  nn::OptionRule rule = {};   // of a plain key; a default that depends on other keys stands in `rule.from` as text
+  std::string fallback = {};  // the default as help shows it: "64", "4*embed_dim", "task"
   bool in_id = true;     // does it decide the result?
-  std::string doc;       // one line
+  std::string doc = {};       // one line
 };
 
 WAYMARK_API const std::vector<KeyInfo>& config_keys();

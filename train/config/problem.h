@@ -9,8 +9,8 @@
 namespace waymark::train {
 
 struct Problem {
-  std::string origin;    // "tiny.toml:12", "--set", "--position", "default"; may be empty
-  std::string text;      // further lines are indented when printed
+  std::string origin = {};    // "tiny.toml:12", "--set", "--position", "default"; may be empty
+  std::string text = {};      // further lines are indented when printed
   bool refusal = false;  // the judge refuses the pair: in a sweep such a cell is listed, but is no failure
 };
 using Problems = std::vector<Problem>;

@@ -18,33 +18,33 @@ struct RawField;
 
 // A value as it was written, before its key's type is known. TOML strings are SpecValue text, bare words are words.
 struct RawValue {
-  nn::SpecValue value;
+  nn::SpecValue value = {};
   // A table or an array of tables (optim.groups): `value` is then meaningless.
   bool is_table = false, is_table_list = false;
-  std::vector<std::vector<RawField>> tables;
-  std::string unusable;  // a TOML type that no key has ("a date"), else empty
-  std::string written;   // then: as it was written, for messages
+  std::vector<std::vector<RawField>> tables = {};
+  std::string unusable = {};  // a TOML type that no key has ("a date"), else empty
+  std::string written = {};   // then: as it was written, for messages
 };
 struct RawField {
-  std::string name;
-  RawValue value;
+  std::string name = {};
+  RawValue value = {};
 };
 struct RawEntry {
-  std::string key;  // "model.embed_dim"
-  RawValue value;
-  std::string origin;  // "tiny.toml:12", "--set", "--position", "program"
+  std::string key = {};  // "model.embed_dim"
+  RawValue value = {};
+  std::string origin = {};  // "tiny.toml:12", "--set", "--position", "program"
 };
 
 // What [sweep] of a file says.
 struct SweepSource {
   bool present = false;
-  std::vector<RawEntry> settings;  // sweep.seeds, sweep.grid.<key>, sweep.zip.<key>
-  std::vector<std::vector<RawEntry>> cases, excludes;
+  std::vector<RawEntry> settings = {};  // sweep.seeds, sweep.grid.<key>, sweep.zip.<key>
+  std::vector<std::vector<RawEntry>> cases = {}, excludes = {};
 };
 
 struct Source {
-  std::vector<RawEntry> entries;
-  SweepSource sweep;
+  std::vector<RawEntry> entries = {};
+  SweepSource sweep = {};
 };
 
 // Reads a TOML file. Everything that is wrong with it becomes a problem with origin "<path>:<line>".
@@ -54,7 +54,7 @@ WAYMARK_API Source read_toml_text(std::string_view text, const std::string& show
 // One option of the command line: --set model.embed_dim=64 is {"model.embed_dim", "64", "--set"}, --position rope is
 // {"model.position", "rope", "--position"}.
 struct Override {
-  std::string key, text, origin;
+  std::string key = {}, text = {}, origin = {};
   bool is_text = false;  // short options for texts (--data-dir 2024) take their value as it is
 };
 // "key=value" of --set; a problem if there is no '=' or no key.

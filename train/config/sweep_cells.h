@@ -14,12 +14,12 @@
 namespace waymark::train {
 
 struct SweepCell {
-  Config config;
-  std::string refused;  // why the judge refuses it; empty for a run
+  Config config = {};
+  std::string refused = {};  // why the judge refuses it; empty for a run
 };
 
 struct SweepCells {
-  std::vector<SweepCell> cells;    // in the order of the grid; an id appears once
+  std::vector<SweepCell> cells = {};    // in the order of the grid; an id appears once
   i64 excluded = 0, repeated = 0;  // taken away by [[sweep.exclude]]; equal to an earlier cell
 };
 

@@ -27,7 +27,7 @@ std::string read_shakespeare(const std::string& data_dir);
 // Licence texts that Debian installs in /usr/share/common-licenses: GPL-3, Apache-2.0 and MPL-2.0 behind each other, and
 // GFDL-1.3 for measuring.
 struct LicenseTexts {
-  std::string training, measured;
+  std::string training = {}, measured = {};
 };
 LicenseTexts read_licenses(const std::string& data_dir);
 

@@ -166,18 +166,24 @@ void DistanceStatistics::add_block(const Block& block) {
 
 NamedTensors DistanceStatistics::arrays() const {
   NamedTensors out;
-  if (empty() || cells_.empty()) return out;
-  const i64 distances = static_cast<i64>(cells_.size());
   const size_t heads = static_cast<size_t>(heads_);
+  // Distances of positions that no call allowed stay out.
+  std::map<i64, Cell> cells;
+  for (const auto& [d, cell] : cells_)
+    if (std::any_of(cell.moments.begin(), cell.moments.begin() + static_cast<std::ptrdiff_t>(std::min(heads, cell.moments.size())),
+                    [](const Moments& m) { return m.n > 0; }))
+      cells.emplace(d, cell);
+  if (empty() || cells.empty()) return out;
+  const i64 distances = static_cast<i64>(cells.size());
   std::vector<i64> delta, counts;  // counts: [H, D]
-  for (const auto& [d, cell] : cells_) delta.push_back(d);
+  for (const auto& [d, cell] : cells) delta.push_back(d);
   const auto moments_of = [&](const Cell& cell, size_t channel, size_t h) {
     const size_t at = channel * heads + h;
     return at < cell.moments.size() ? cell.moments[at] : Moments();
   };
   bool same = true;
   for (size_t h = 0; h < heads; ++h)
-    for (const auto& [d, cell] : cells_) {
+    for (const auto& [d, cell] : cells) {
       counts.push_back(moments_of(cell, 0, h).n);
       same &= moments_of(cell, 0, h).n == moments_of(cell, 0, 0).n;
     }
@@ -190,7 +196,7 @@ NamedTensors DistanceStatistics::arrays() const {
   const auto table = [&](size_t channel, double (*value)(const Moments&)) {
     std::vector<double> values;
     for (size_t h = 0; h < heads; ++h)
-      for (const auto& [d, cell] : cells_) values.push_back(value(moments_of(cell, channel, h)));
+      for (const auto& [d, cell] : cells) values.push_back(value(moments_of(cell, channel, h)));
     return array_of(values, {heads_, distances});
   };
   const auto mean_of = [](const Moments& m) { return m.mean; };
@@ -204,7 +210,7 @@ NamedTensors DistanceStatistics::arrays() const {
       const double n = static_cast<double>(std::max<i64>(1, queries_[h]));
       double sum = 0;
       std::vector<double> shares(std::size(kWithinReach));
-      for (const auto& [d, cell] : cells_) {
+      for (const auto& [d, cell] : cells) {
         const Moments m = moments_of(cell, 0, h);
         const double mass = m.mean * static_cast<double>(m.n) / n;
         sum += mass * static_cast<double>(std::abs(d));

@@ -50,7 +50,8 @@ class DistanceStatistics {
   // delta [D], count [D] ([H, D] where heads differ), queries [1]: rows with an allowed key;
   // attention_mean [H, D]; within [H, 5], within_uniform [5], within_distance [5], mean_distance [H], entropy [H] (nats),
   // entropy_uniform [1]; score_<part>_mean, score_<part>_sd [H, D] in logit units, NaN where a head has no
-  // allowed pair at that distance. What was not seen is absent.
+  // allowed pair at that distance. What was not seen is absent:
+  // delta has the distances of at least one allowed pair.
   NamedTensors arrays() const;
 
  private:

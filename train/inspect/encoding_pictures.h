@@ -21,8 +21,8 @@ struct EncodingPicture {
     position_pairs,  // a summand of the score for each head and two positions, that reads nothing of the tokens: [H, n, n]
   };
   Kind kind = Kind::vectors;
-  std::string name;        // "huang-m4.table"
-  std::vector<i64> delta;  // distance (added: position) of each row
+  std::string name = {};        // "huang-m4.table"
+  std::vector<i64> delta = {};  // distance (added: position) of each row
   Tensor values = {};      // f64
 };
 

@@ -10,9 +10,9 @@ namespace waymark::train {
 
 struct Figure {
   i64 layer = -1;           // -1: of the input
-  std::string name;         // of its file, without layer and suffix: "attention"
-  std::string title, text;  // text: what is seen, one or two sentences
-  std::string svg;
+  std::string name = {};         // of its file, without layer and suffix: "attention"
+  std::string title = {}, text = {};  // text: what is seen, one or two sentences
+  std::string svg = {};
 };
 
 WAYMARK_API std::vector<Figure> figures_of(const ModelReport& report);

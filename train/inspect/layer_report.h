@@ -17,21 +17,21 @@ struct AttentionMap {
   i64 heads = 0, queries = 0, keys = 0;    // of the attention
   i64 block = 1;                           // queries and keys behind one cell
   i64 rows = 0, cols = 0;                  // cells
-  std::vector<double> cells;               // [heads, rows, cols]; NaN: padding
+  std::vector<double> cells = {};               // [heads, rows, cols]; NaN: padding
 };
 
 struct LayerReport {
-  std::string attention, position;         // specs, short
-  DistanceStatistics statistics;
-  std::vector<EncodingPicture> pictures;
-  AttentionMap map;                        // of the item; heads = 0: the attention has no weights
+  std::string attention = {}, position = {};         // specs, short
+  DistanceStatistics statistics = {};
+  std::vector<EncodingPicture> pictures = {};
+  AttentionMap map = {};                        // of the item; heads = 0: the attention has no weights
   Tensor weights = {};                     // f64 [H, Lq, Lk] of the item, if wanted
-  std::vector<std::string> notes;          // what could not be looked at, in words
+  std::vector<std::string> notes = {};          // what could not be looked at, in words
 };
 
 struct ModelReport {
-  std::vector<LayerReport> layers;
-  std::vector<EncodingPicture> input;      // encodings at the input
+  std::vector<LayerReport> layers = {};
+  std::vector<EncodingPicture> input = {};      // encodings at the input
   i64 items = 0;                           // behind the statistics
   i64 length = 0;                          // tokens of the item
 };

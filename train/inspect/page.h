@@ -10,11 +10,11 @@
 namespace waymark::train {
 
 struct PageFacts {
-  std::string title;                                          // of the run
-  std::vector<std::pair<std::string, std::string>> summary;   // name and value
-  std::string item;                                           // the item whose maps are drawn, as text
-  std::vector<std::string> warnings;
-  std::string command;                                        // that makes this page again
+  std::string title = {};                                          // of the run
+  std::vector<std::pair<std::string, std::string>> summary = {};   // name and value
+  std::string item = {};                                           // the item whose maps are drawn, as text
+  std::vector<std::string> warnings = {};
+  std::string command = {};                                        // that makes this page again
 };
 
 // All texts may hold anything; they are escaped. No script, no address of anything outside of the page.

@@ -25,7 +25,7 @@ namespace waymark::train {
 // Parameters with settings of their own:
 //   AdamW optimizer({{.params = matrices}, {.params = others, .weight_decay = 0.0}}, {.lr = 1e-3});
 struct ParamGroup {
-  std::vector<Tensor> params;
+  std::vector<Tensor> params = {};
   std::optional<double> lr = {}, weight_decay = {};  // none: the optimizer's
 };
 

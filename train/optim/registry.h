@@ -13,13 +13,13 @@
 namespace waymark::train {
 
 struct OptimizerKind {
-  nn::OptionTable table;
-  std::function<std::unique_ptr<Optimizer>(std::vector<ParamGroup>, const nn::Options&)> make;
+  nn::OptionTable table = {};
+  std::function<std::unique_ptr<Optimizer>(std::vector<ParamGroup>, const nn::Options&)> make = {};
 };
 struct ScheduleKind {
-  nn::OptionTable table;
+  nn::OptionTable table = {};
   bool needs_total = false;  // it must know T
-  std::function<std::unique_ptr<Schedule>(Optimizer&, const nn::Options&, i64 total)> make;
+  std::function<std::unique_ptr<Schedule>(Optimizer&, const nn::Options&, i64 total)> make = {};
 };
 
 WAYMARK_API const nn::SpecTables& optimizer_tables();

@@ -17,26 +17,26 @@ namespace waymark::train {
 
 // What was measured for one row of a plan.
 struct PlanRow {
-  std::string position;                     // a spec of model.position
+  std::string position = {};                     // a spec of model.position
   std::vector<double> expected = {};        // one for each column; empty: not known
   std::string attention = "dense";
   bool one_seed = false;                    // measured on one seed only
 };
 
 struct PlanColumn {
-  std::string label;   // "receiver, 64"
-  std::string metric;  // "test@64.receiver_accuracy", or "within.3": attention up to this distance, last layer
+  std::string label = {};   // "receiver, 64"
+  std::string metric = {};  // "test@64.receiver_accuracy", or "within.3": attention up to this distance, last layer
 };
 
 struct Plan {
-  std::string name, summary;
-  std::string recipe;                 // TOML: everything but the axis
+  std::string name = {}, summary = {};
+  std::string recipe = {};                 // TOML: everything but the axis
   std::string seeds = "0..2";
-  std::vector<PlanColumn> columns;
-  std::vector<PlanRow> rows;
+  std::vector<PlanColumn> columns = {};
+  std::vector<PlanRow> rows = {};
   // Encodings of the registry without a row are run, too; those that have a clip with this one. 0: they are not.
   i64 others_with_clip = 0;
-  std::string reads;                  // what the table shows, printed below it
+  std::string reads = {};                  // what the table shows, printed below it
 };
 
 WAYMARK_API const std::vector<Plan>& all_plans();

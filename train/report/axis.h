@@ -10,7 +10,7 @@ namespace waymark::train {
 
 struct Tick {
   double value = 0;
-  std::string text;
+  std::string text = {};
 };
 
 class WAYMARK_API Axis {

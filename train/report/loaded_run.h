@@ -15,16 +15,16 @@ WAYMARK_API std::string_view name_of(RunState state);
 
 struct LoadedRun {
   RunState state = RunState::missing;
-  std::filesystem::path folder;  // empty if there is none
-  std::string reason;            // why it was refused or failed
+  std::filesystem::path folder = {};  // empty if there is none
+  std::string reason = {};            // why it was refused or failed
   // Complete if there is a result.json; else id, name, seed and config only, as planned.
-  RunResult result;
+  RunResult result = {};
 };
 
 struct RunSet {
-  std::vector<LoadedRun> runs;
+  std::vector<LoadedRun> runs = {};
   // What was passed over, with its path: an unreadable result.json, a folder that no plan knows and that has no result.
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings = {};
 };
 
 // Reads every result.json and sweep.json in and below the folders (symbolic links to folders are not followed). A run

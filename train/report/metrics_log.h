@@ -27,7 +27,7 @@ using MetricsValue = std::variant<i64, double, std::string, bool>;
 struct WAYMARK_API MetricsRecord {
   MetricsKind kind = MetricsKind::train;
   i64 step = 0;
-  std::vector<std::pair<std::string, MetricsValue>> fields;
+  std::vector<std::pair<std::string, MetricsValue>> fields = {};
 
   MetricsRecord& set(std::string name, MetricsValue value) {
     fields.emplace_back(std::move(name), std::move(value));
@@ -57,14 +57,14 @@ WAYMARK_API MetricsRecord event_record(i64 step, std::string event);
 WAYMARK_API std::string metrics_line(const MetricsRecord& record);
 
 struct MetricsHeader {
-  std::string id;
+  std::string id = {};
   i64 seed = 0;
-  std::string start;  // UTC, 2025-01-31T12:00:00Z
+  std::string start = {};  // UTC, 2025-01-31T12:00:00Z
 };
 
 struct MetricsFile {
-  MetricsHeader header;
-  std::vector<MetricsRecord> records;
+  MetricsHeader header = {};
+  std::vector<MetricsRecord> records = {};
   // The last line has no line break: its writer was killed in the middle. It is in no record.
   bool cut_off = false;
 };
@@ -108,7 +108,7 @@ class WAYMARK_API MetricsLog {
 // A curve: the values of one field of the records of one kind (and, for evaluations, one split) against the step.
 // Non-finite values are left as NaN, so a plot shows the gap.
 struct MetricsSeries {
-  std::vector<double> step, time, value;
+  std::vector<double> step = {}, time = {}, value = {};
 };
 WAYMARK_API MetricsSeries series(const MetricsFile& file, MetricsKind kind, std::string_view field,
                                  std::string_view split = {});

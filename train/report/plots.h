@@ -29,9 +29,9 @@ WAYMARK_API LineChart length_chart(const std::vector<LoadedRun>& runs, std::stri
 // Something measured at each distance in one layer of one run: mean attention weight or norm of a table's row at
 // key position - query position.
 struct DistanceCurve {
-  std::string label;  // of the line: the encoding
+  std::string label = {};  // of the line: the encoding
   i64 layer = 0;
-  Curve curve;        // x = distance
+  Curve curve = {};        // x = distance
 };
 // One panel per layer, one line per label, mean and band over the curves of a label (its seeds).
 WAYMARK_API PanelChart distance_chart(std::string title, std::string y_label, const std::vector<DistanceCurve>& curves);

@@ -14,7 +14,7 @@
 namespace waymark::train {
 
 struct RunStart {
-  std::string id, name, folder;  // folder empty: nothing is written
+  std::string id = {}, name = {}, folder = {};  // folder empty: nothing is written
   i64 steps = 0;                 // planned; 0 = until another budget is used up
   i64 first_step = 0;            // > 0: a resumed run
   i64 parameters = 0;
@@ -37,17 +37,17 @@ struct StepReport {
 
 struct EvalProgress {
   i64 step = 0;
-  std::string_view split;
+  std::string_view split = {};
   i64 done = 0, total = 0;  // batches
 };
 
 struct EvalReport {
   i64 step = 0;
-  std::string split;
-  SplitResult result;
+  std::string split = {};
+  SplitResult result = {};
   bool improved = false;               // the best validation so far
-  std::string_view select_metric;      // what is compared; empty: nothing is selected
-  std::optional<double> best;          // of that metric
+  std::string_view select_metric = {};      // what is compared; empty: nothing is selected
+  std::optional<double> best = {};          // of that metric
   i64 best_step = 0;
   const MetricsRecord* record = nullptr;
 };

@@ -28,7 +28,7 @@ WAYMARK_API bool is_share(std::string_view metric);
 struct MetricValue {
   double value = 0;             // not finite if the evaluation gave that; kept through the file
   i64 n = 0;                    // items, or positions, it was measured on
-  std::optional<double> error;  // standard error; of a share sqrt(p (1 - p) / n)
+  std::optional<double> error = {};  // standard error; of a share sqrt(p (1 - p) / n)
   bool approximate = false;     // only part of the split ("~")
 };
 // The value with its error where the metric is a share in [0, 1] and n >= 1.
@@ -38,7 +38,7 @@ WAYMARK_API MetricValue metric_value(std::string_view metric, double value, i64 
 struct SplitResult {
   i64 length = 0;          // items of this length; 0 if lengths vary or are those of training
   bool untrained = false;  // positions beyond the trained length go through rows of a table that no step has changed
-  std::vector<std::pair<std::string, MetricValue>> metrics;  // in the task's order, the main one first
+  std::vector<std::pair<std::string, MetricValue>> metrics = {};  // in the task's order, the main one first
 
   const MetricValue* find(std::string_view metric) const;
 };
@@ -46,64 +46,64 @@ struct SplitResult {
 // What one checkpoint reached.
 struct Evaluation {
   i64 step = 0;
-  std::vector<std::pair<std::string, SplitResult>> splits;
+  std::vector<std::pair<std::string, SplitResult>> splits = {};
 
   const SplitResult* find(std::string_view split) const;
 };
 
 // A shortcut of the task (chance, majority class, ...), computed on the split that is reported.
 struct Baseline {
-  std::string name, split, metric;
+  std::string name = {}, split = {}, metric = {};
   double value = 0;
 };
 
 struct DataFacts {
-  std::map<std::string, std::string> fingerprints;  // split -> XXH3-128 of its items
-  std::map<std::string, i64> sizes;                 // split -> items
-  std::string split_file_hash;                      // of `data.split = file:...`, else empty
-  std::optional<i64> overlap;                       // test items that are also in train
-  std::string masking;                              // what is masked, in words: "15 % of the positions, always [MASK]"
+  std::map<std::string, std::string> fingerprints = {};  // split -> XXH3-128 of its items
+  std::map<std::string, i64> sizes = {};                 // split -> items
+  std::string split_file_hash = {};                      // of `data.split = file:...`, else empty
+  std::optional<i64> overlap = {};                       // test items that are also in train
+  std::string masking = {};                              // what is masked, in words: "15 % of the positions, always [MASK]"
 };
 
 struct CpuFacts {
-  std::string model;
+  std::string model = {};
   i64 cores = 0;  // used by this run
   double peak_flops = 0;  // multiply-adds a second of these cores in the run's precision, as 2; 0 = not measured
-  std::string blas_core;
+  std::string blas_core = {};
 };
 
 struct RunResult {
-  std::string id, name;
+  std::string id = {}, name = {};
   RunStatus status = RunStatus::finished;
-  std::string error;  // why it did not finish
+  std::string error = {};  // why it did not finish
 
   // Every key of the resolved config with its canonical value, and the short form (options that differ from the
   // default) where that is another text. "seed" and "task" are among the keys.
-  std::map<std::string, std::string> config, config_short;
+  std::map<std::string, std::string> config = {}, config_short = {};
   i64 seed = 0;
 
-  DataFacts data;
+  DataFacts data = {};
   i64 trained_length = 0;  // tokens of a training item; 0 if lengths vary
   i64 steps = 0;           // updates done
   i64 tokens = 0;          // seen in training
-  std::string stopped_by;  // "steps", "epochs", "tokens", "minutes", "patience"; empty if it did not finish
-  std::optional<i64> parameters;
-  std::optional<double> flops_per_step;
-  std::optional<double> seconds;      // training clock: without evaluation and saving, over all resumes
-  std::optional<double> cpu_seconds;  // of the process, everything included
-  std::optional<i64> peak_memory;     // bytes
-  std::optional<bool> denormal_guard;
-  CpuFacts cpu;
-  std::string version;
+  std::string stopped_by = {};  // "steps", "epochs", "tokens", "minutes", "patience"; empty if it did not finish
+  std::optional<i64> parameters = {};
+  std::optional<double> flops_per_step = {};
+  std::optional<double> seconds = {};      // training clock: without evaluation and saving, over all resumes
+  std::optional<double> cpu_seconds = {};  // of the process, everything included
+  std::optional<i64> peak_memory = {};     // bytes
+  std::optional<bool> denormal_guard = {};
+  CpuFacts cpu = {};
+  std::string version = {};
 
-  std::string main_metric;  // of the task: "accuracy"
-  std::vector<Baseline> baselines;
-  std::optional<Evaluation> last, best;
-  std::string selection;  // "val.accuracy" or "last"
-  std::vector<std::string> warnings;
+  std::string main_metric = {};  // of the task: "accuracy"
+  std::vector<Baseline> baselines = {};
+  std::optional<Evaluation> last = {}, best = {};
+  std::string selection = {};  // "val.accuracy" or "last"
+  std::vector<std::string> warnings = {};
   i64 nonfinite_skipped = 0;
   i64 resumes = 0;
-  std::string continued_from;  // id of the run that this one extends, else empty
+  std::string continued_from = {};  // id of the run that this one extends, else empty
 
   // Short form if there is one, else the canonical value; empty if there is no such key.
   std::optional<std::string> shown(std::string_view key) const;

@@ -20,7 +20,7 @@ struct Interval {
 struct Summary {
   i64 n = 0;
   double mean = 0;
-  std::optional<double> sd;  // only for n >= 2
+  std::optional<double> sd = {};  // only for n >= 2
 };
 
 // Error if `values` is empty or has a non-finite value.
@@ -54,8 +54,8 @@ WAYMARK_API Interval difference_interval(double mean_a, i64 n_a, double mean_b, 
 
 // Differences a[i] - b[i] of values that belong together (the same seed).
 struct Paired {
-  Summary difference;
-  std::optional<Interval> interval;  // only for n >= 2
+  Summary difference = {};
+  std::optional<Interval> interval = {};  // only for n >= 2
   i64 positive = 0, negative = 0, zero = 0;
 };
 // Error if the sizes differ or are 0.

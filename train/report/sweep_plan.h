@@ -13,17 +13,17 @@
 namespace waymark::train {
 
 struct PlannedRun {
-  std::string id, name;
-  std::string folder;  // relative to the folder of sweep.json; empty for a refused one
+  std::string id = {}, name = {};
+  std::string folder = {};  // relative to the folder of sweep.json; empty for a refused one
   i64 seed = 0;
   // As in result.json: every key with its canonical value, and the short form where it differs.
-  std::map<std::string, std::string> config, config_short;
-  std::string state;   // planned, running, finished, failed, interrupted, refused: when the file was written
-  std::string reason;  // why it was refused or failed
+  std::map<std::string, std::string> config = {}, config_short = {};
+  std::string state = {};   // planned, running, finished, failed, interrupted, refused: when the file was written
+  std::string reason = {};  // why it was refused or failed
 };
 
 struct SweepPlan {
-  std::vector<PlannedRun> runs;  // in the order of the grid
+  std::vector<PlannedRun> runs = {};  // in the order of the grid
 };
 
 WAYMARK_API std::string plan_to_json(const SweepPlan& plan);

@@ -33,34 +33,34 @@ WAYMARK_API TableFormat table_format(std::string_view word);
 struct TableOptions {
   std::vector<std::string> rows = {"model.position"};  // config keys; one column of labels for each
   std::vector<std::string> cols = {"task"};            // config keys; empty: one column per metric
-  std::vector<std::string> group_by;                   // config keys; one table for each combination of values
+  std::vector<std::string> group_by = {};                   // config keys; one table for each combination of values
   // "test.accuracy", "test@128.loss"; * and ? stand for characters ("test*.loss"). Empty: the main metric on test.
-  std::vector<std::string> metrics;
+  std::vector<std::string> metrics = {};
   bool best = false;  // the checkpoint with the best validation value instead of the last one
   TableFormat format = TableFormat::markdown;
   // key and glob on the short or the canonical value. Globs of one key are alternatives, keys must all match.
-  std::vector<std::pair<std::string, std::string>> filters;
+  std::vector<std::pair<std::string, std::string>> filters = {};
   bool ci = false;       // with the 95 % t interval of the mean
   bool pooled = false;   // † and ci from the s.d. pooled over the rows of the column
   bool average = false;  // with the mean over the columns of each metric, for rows that have them all
-  std::optional<std::pair<std::string, std::string>> compare;  // labels of two rows: paired differences
-  std::vector<std::string> extra;  // parameters, seconds, cpu_seconds, tokens_per_s, flops, peak_memory
-  std::string reference;           // label of the row for parameter counts; empty: the first one
+  std::optional<std::pair<std::string, std::string>> compare = {};  // labels of two rows: paired differences
+  std::vector<std::string> extra = {};  // parameters, seconds, cpu_seconds, tokens_per_s, flops, peak_memory
+  std::string reference = {};           // label of the row for parameter counts; empty: the first one
   bool baselines = true;           // the task's baselines as the first rows
 };
 
 struct CellRun {
-  std::string id, name;
-  std::string state;  // finished, failed, ...; of a finished run without a value "not measured" or "nonfinite"
+  std::string id = {}, name = {};
+  std::string state = {};  // finished, failed, ...; of a finished run without a value "not measured" or "nonfinite"
   i64 seed = 0;
-  std::optional<double> value;
+  std::optional<double> value = {};
 };
 
 struct TableCell {
-  std::vector<CellRun> runs;
-  std::string refused;  // reason, if all runs were refused
-  Summary summary;      // over the runs with a value
-  std::optional<Interval> interval;
+  std::vector<CellRun> runs = {};
+  std::string refused = {};  // reason, if all runs were refused
+  Summary summary = {};      // over the runs with a value
+  std::optional<Interval> interval = {};
   bool best = false, indistinguishable = false, untrained = false, approximate = false;
 
   std::vector<double> values() const;
@@ -69,43 +69,43 @@ struct TableCell {
 };
 
 struct TableColumn {
-  std::string label;           // value of `cols`, "average" for means over columns
-  std::string metric;          // "test.accuracy"
+  std::string label = {};           // value of `cols`, "average" for means over columns
+  std::string metric = {};          // "test.accuracy"
   bool share = false;          // shown in per cent
   bool lower_is_better = false;
   bool is_average = false;
-  std::optional<PooledSd> pooled;
+  std::optional<PooledSd> pooled = {};
   int decimals = 0;            // of what is shown
 };
 
 struct TableRow {
-  std::vector<std::string> labels;  // one for each key of `rows`
+  std::vector<std::string> labels = {};  // one for each key of `rows`
   bool baseline = false;            // labels[0] is its name; cells hold one value without runs
-  std::vector<TableCell> cells;     // one for each column
-  std::vector<std::optional<double>> extra;        // means over the finished runs of the row
-  std::vector<std::pair<double, double>> extra_range;  // least and largest
-  std::optional<double> more_parameters;  // 0.23 = 23 % more than the reference row, if above 0.1
+  std::vector<TableCell> cells = {};     // one for each column
+  std::vector<std::optional<double>> extra = {};        // means over the finished runs of the row
+  std::vector<std::pair<double, double>> extra_range = {};  // least and largest
+  std::optional<double> more_parameters = {};  // 0.23 = 23 % more than the reference row, if above 0.1
 
   std::string label() const;  // all labels, joined by " / "
 };
 
 struct Comparison {
-  std::string column, metric;
-  std::vector<i64> seeds;  // common to both rows
-  std::optional<Paired> paired;  // of a - b; empty without common seeds
+  std::string column = {}, metric = {};
+  std::vector<i64> seeds = {};  // common to both rows
+  std::optional<Paired> paired = {};  // of a - b; empty without common seeds
 };
 
 struct TableGroup {
-  std::vector<std::pair<std::string, std::string>> keys;  // of group_by, with the values
-  std::vector<TableColumn> columns;
-  std::vector<TableRow> rows;
-  std::vector<Comparison> comparisons;
-  std::string caption;
-  std::vector<std::string> warnings;
+  std::vector<std::pair<std::string, std::string>> keys = {};  // of group_by, with the values
+  std::vector<TableColumn> columns = {};
+  std::vector<TableRow> rows = {};
+  std::vector<Comparison> comparisons = {};
+  std::string caption = {};
+  std::vector<std::string> warnings = {};
 };
 
 struct Table {
-  std::vector<TableGroup> groups;
+  std::vector<TableGroup> groups = {};
 };
 
 // Errors: no run, no run left by the filters, a key, metric, row or extra that no run has (with what there is).

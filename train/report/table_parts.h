@@ -12,9 +12,9 @@ namespace waymark::train::table {
 
 // The runs behind one column value, for captions and warnings.
 struct ColumnRuns {
-  std::string label;
-  std::vector<std::string> metrics;
-  std::vector<const LoadedRun*> finished;
+  std::string label = {};
+  std::vector<std::string> metrics = {};
+  std::vector<const LoadedRun*> finished = {};
 };
 
 using Runs = std::vector<const LoadedRun*>;
@@ -23,8 +23,8 @@ using Key = std::vector<std::string>;  // canonical values, one for each config 
 // Values of some config keys in order of appearance, with labels: the short form, the canonical one where two values
 // would look the same.
 struct AxisValues {
-  std::vector<Key> keys;
-  std::vector<std::vector<std::string>> labels;
+  std::vector<Key> keys = {};
+  std::vector<std::vector<std::string>> labels = {};
 
   std::size_t place(const Key& key) const;
   std::string label(std::size_t i) const;  // joined by " / "

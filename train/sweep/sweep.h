@@ -21,7 +21,7 @@ namespace waymark::train {
 enum class Rerun : u8 { none, failed, all };
 
 struct SweepOptions {
-  std::filesystem::path out;         // folder of the sweep
+  std::filesystem::path out = {};         // folder of the sweep
   i64 jobs = 1;                      // children at the same time
   Rerun rerun = Rerun::none;
   bool fail_fast = false;
@@ -36,17 +36,17 @@ struct SweepOutcome {
   i64 planned = 0, finished = 0, failed = 0, interrupted = 0, refused = 0;
   i64 skipped = 0;                   // of the finished ones: finished before
   bool stopped = false;
-  SweepPlan plan;                    // as in sweep.json
+  SweepPlan plan = {};                    // as in sweep.json
   // Every run finished (refused cells are no runs).
   bool complete() const { return finished + refused == planned; }
 };
 
 // What will be done with each cell: "finished", "to resume", "to start", "failed before", "refused: ...".
 struct SweepPreview {
-  SweepPlan plan;
-  std::vector<std::string> actions;  // one per planned run
+  SweepPlan plan = {};
+  std::vector<std::string> actions = {};  // one per planned run
   i64 to_do = 0;
-  std::optional<double> flops;       // of the training that is to do, estimated; nothing if a run does not say its updates
+  std::optional<double> flops = {};       // of the training that is to do, estimated; nothing if a run does not say its updates
   std::string counts() const;        // "9 runs planned, 2 done, 6 to do, 1 refused, about 1.2 Tflop of training"
   std::string to_string() const;     // the plan as printed
 };

@@ -11,11 +11,11 @@
 namespace waymark::train {
 
 struct TaskKind {
-  nn::OptionTable table;
+  nn::OptionTable table = {};
   // From the spec alone: no data is read for them.
-  std::function<TaskFacts(const nn::Options&)> facts;
+  std::function<TaskFacts(const nn::Options&)> facts = {};
   // Reads or generates the data. ConfigError for files that are missing or wrong.
-  std::function<std::unique_ptr<Task>(const TaskRequest&)> make;
+  std::function<std::unique_ptr<Task>(const TaskRequest&)> make = {};
 };
 
 WAYMARK_API const nn::SpecTables& task_tables();

@@ -32,7 +32,7 @@ struct TaskRequest {
 WAYMARK_API TaskRequest task_request(const Config& config);
 
 struct SplitFacts {
-  std::string name;   // train, val, test, test@128, ...
+  std::string name = {};   // train, val, test, test@128, ...
   i64 size = 0;       // items; 0 = without end (train only)
   i64 length = 0;     // tokens of an item; 0 = they vary
 };

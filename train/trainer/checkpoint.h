@@ -21,17 +21,17 @@ namespace waymark::train {
 enum class CheckpointKind : u8 { step, interrupted, nonfinite };
 
 struct CheckpointName {
-  std::string name;  // "step-00001200", "interrupted-00001201"
+  std::string name = {};  // "step-00001200", "interrupted-00001201"
   CheckpointKind kind = CheckpointKind::step;
   i64 step = 0;
 };
 
 struct CheckpointContents {
-  nn::StateDict model;
-  OptimizerState optimizer;
-  TrainState state;
-  CheckpointFacts facts;
-  std::string config;  // config.toml
+  nn::StateDict model = {};
+  OptimizerState optimizer = {};
+  TrainState state = {};
+  CheckpointFacts facts = {};
+  std::string config = {};  // config.toml
 };
 
 // What is read of a checkpoint: everything, or all but the optimizer, which evaluation does not need.

@@ -40,13 +40,14 @@ namespace {
 constexpr i64 kLongestCount = 4096;
 
 // Of the pairs of one item; nothing where they depend on what tokens are, for long items, and without a pattern.
-std::optional<double> pattern_density(const nn::Options& attention, i64 heads, bool causal, i64 length) {
+std::optional<double> pattern_density(const nn::Options& attention, const nn::Mask& mask, i64 heads, bool causal, i64 length) {
   if (length > kLongestCount) return std::nullopt;
   const nn::MaskCall call = nn::sequence_call(length, heads, causal);
   auto pattern = nn::attention_pattern(attention, call, "attention.pattern");
-  if (!pattern || pattern->is_all()) return std::nullopt;
+  const nn::Mask joined = (pattern ? *pattern : nn::Mask()) & mask;
+  if (joined.is_all() || !joined.inputs().empty()) return std::nullopt;
   const NoGrad off;
-  const Tensor pairs = (causal ? *pattern & nn::Mask::causal() : *pattern).pairs(call);
+  const Tensor pairs = (causal ? joined & nn::Mask::causal() : joined).pairs(call);
   if (!pairs.defined()) return std::nullopt;
   return sum(pairs).item<double>() / static_cast<double>(pairs.numel());
 }
@@ -62,11 +63,12 @@ std::optional<double> training_flops(const Config& config) {
   const bool causal = config.boolean("model.causal");
   const auto& sums = config.layers("model.position");
   std::map<std::string, std::optional<double>> densities;
+  const nn::Mask mask = nn::Mask::parse(config.text("model.mask"));
   for (size_t l = 0; l < sums.size(); ++l) {
     const nn::Options& attention = config.layers("model.attention")[l].front();
     auto found = densities.find(attention.canonical());
     if (found == densities.end())
-      found = densities.emplace(attention.canonical(), pattern_density(attention, sizes.num_heads, causal, length)).first;
+      found = densities.emplace(attention.canonical(), pattern_density(attention, mask, sizes.num_heads, causal, length)).first;
     forward += layer_cost(sums[l], sizes, config.integer("model.ffn_dim"), causal, length, found->second).total();
   }
   // A product needs two more of its size in backward.

@@ -17,7 +17,7 @@ struct LayerCost {
   double projections = 0;   // q, k, v and the output: 8 L E Q
   double scores = 0;        // q·k and the mix: 4 L² Q · density
   double feed_forward = 0;  // 4 L E M
-  std::vector<std::pair<std::string, double>> encodings;  // by name, those that cost something
+  std::vector<std::pair<std::string, double>> encodings = {};  // by name, those that cost something
   double density = 1;       // pairs that are allowed / L²
   double total() const;
 };

@@ -13,13 +13,13 @@ struct TrainPlan {
   i64 steps = 0;          // 0: another budget decides
   i64 token_budget = 0;   // 0: none
   double second_budget = 0;
-  std::string budget;     // "steps", "epochs", "tokens", "minutes": what is said when it is used up
+  std::string budget = {};     // "steps", "epochs", "tokens", "minutes": what is said when it is used up
   i64 batch_size = 1, micro_batch = 1;
   i64 log_every = 1, eval_every = 1, save_every = 1, keep = 1;
   i64 eval_batches = 0, patience = 0;
   bool eval_at_start = false, has_validation = false, skip_nonfinite = false, shuffle = true, drop_last = false;
   double clip_norm = 0, clip_value = 0;
-  std::string select_metric;  // of val; empty: the last checkpoint is the only one
+  std::string select_metric = {};  // of val; empty: the last checkpoint is the only one
 };
 
 // ConfigError if the budget cannot be turned into steps where that is needed, or names data that is not there.

@@ -33,8 +33,8 @@ WAYMARK_API std::string idle_regularizer(const Config& config);
 // The batch with the tokens of each row moved right by `offset` places, cyclically among its kept tokens that have a
 // position; those take the positions of their new places. `places` i64 [B, L]: where each token has gone.
 struct RolledBatch {
-  Batch batch;
-  Tensor places;
+  Batch batch = {};
+  Tensor places = {};
 };
 WAYMARK_API RolledBatch roll_tokens(const Batch& batch, i64 offset);
 

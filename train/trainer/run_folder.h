@@ -20,8 +20,8 @@ struct RunFolderState {
     foreign,     // something that is no run
   };
   Kind kind = Kind::absent;
-  std::string id;  // of the run, if it is one
-  std::optional<RunResult> result;
+  std::string id = {};  // of the run, if it is one
+  std::optional<RunResult> result = {};
 };
 WAYMARK_API RunFolderState look_at_run_folder(const std::filesystem::path& folder);
 

@@ -51,6 +51,8 @@ TEST_CASE("the estimate of a run is near what training counts") {
   const double dense = flops("dense"), window = flops("local(window=8)");
   CHECK(window < dense);
   CHECK(flops("local(window=64)") == dense);
+  const auto masked = *training_flops(make_config({{"task", "char-mlm(source=kjv, context=64)"}, {"model.mask", "window(8, 8)"}, {"train.steps", "10"}}));
+  CHECK(masked == window);
   const nn::EncodingSizes sizes{64, 4, 16};
   const double pairs = 64 * 17 - 8 * 9;
   CHECK(dense - window == doctest::Approx(3.0 * 10 * 32 * 2 * 4 * 64 * (64 * 64 - pairs)).epsilon(1e-12));
