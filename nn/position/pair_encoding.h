@@ -41,7 +41,8 @@ struct PairEncoding {
   // start at 1 and must never start at 0.
   Stage stage = Stage::bias;
   std::vector<ParameterSpec> parameters = {};
-  // Called by several threads at once. A capture-less lambda will do.
+  // Called by several threads at once. A capture-less lambda will do. A bias or table of -inf forbids the pair; a query that
+  // is left no key has z = 0, weights 0 and no gradient.
   double (*value)(const Pair&, PairParameters parameters) = nullptr;
   // Adds g·∂value/∂parameter to each gradient. Not needed without parameters.
   void (*derivative)(const Pair&, PairParameters parameters, double g, PairGradients gradients) = nullptr;
