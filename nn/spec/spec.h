@@ -23,7 +23,7 @@ struct SpecArg;
 
 struct WAYMARK_API Spec {
   std::string name = {};
-  std::vector<SpecArg> args = {};  // in the order written; a key at most once
+  std::vector<SpecArg> args;  // incomplete here, so without = {}; in the order written; a key at most once
   i64 column = 0;             // 1-based place in the text that was parsed; 0 if made by a program. Not compared.
 
   const SpecValue* find(std::string_view key) const;
