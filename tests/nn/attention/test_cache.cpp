@@ -1,6 +1,7 @@
 // Decoding with a cache: pieces of any size give the rows of the causal call on the whole sequence (property 4, and 9 of the
 // encodings), for every pair that the judge accepts.
 #include "core/ops/arithmetic.h"
+#include "core/ops/convert.h"
 #include "core/ops/join.h"
 #include "core/ops/shape.h"
 #include "nn/attention/cache.h"

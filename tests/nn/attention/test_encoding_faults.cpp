@@ -129,11 +129,12 @@ TEST_CASE("positions 8.4 no. 20: values are never turned") {
 // Windows and blocks that are cut out of a sequence must not begin to count anew.
 TEST_CASE("positions 8.4 no. 20: a map on a pattern is the map on dense attention under that mask") {
   for (const char* spec : {"rope", "rope(layout=halves, fraction=0.5)", "xpos"})
-    for (const auto& [pattern, mask] : {std::pair<const char*, Mask>{"local(window=3)", Mask::window(3, 3)},
-                                        {"local(block=4)", Mask::blocks(4)},
-                                        {"local(block=3, before=1)", Mask::blocks(3, 1, 0)}})
+    for (const auto& entry : {std::pair<const char*, Mask>{"local(window=3)", Mask::window(3, 3)},
+                              {"local(block=4)", Mask::blocks(4)},
+                              {"local(block=3, before=1)", Mask::blocks(3, 1, 0)}})
       for (const bool causal : {false, true}) {
         if (!causal && test::needs_causal_call(test::sum_of(spec))) continue;
+        const char* pattern = entry.first;
         CAPTURE(spec);
         CAPTURE(pattern);
         CAPTURE(causal);
@@ -144,7 +145,7 @@ TEST_CASE("positions 8.4 no. 20: a map on a pattern is the map on dense attentio
         for (const i64 offset : {i64{0}, i64{1001}}) {
           AttentionInput in{.x = tokens(2, 13), .positions = Positions::range(13, offset)};
           const Tensor y = (*local)(in).y;
-          in.mask = mask;
+          in.mask = entry.second;
           CHECK(largest_difference(y, (*dense)(in).y) < 1e-12);
         }
       }

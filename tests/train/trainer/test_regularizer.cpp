@@ -108,7 +108,9 @@ TEST_CASE("the loss is the mean cross-entropy of the passes and the divergences,
 TEST_CASE("shared masks isolate the topology, independent ones do not") {
   const TemporaryFolder folder;
   // A roll by the whole length and a shift that repeats lay nothing out differently: what is left are the masks.
-  for (const auto& [dropout, zero] : {std::pair("shared", true), {"independent", false}}) {
+  for (const auto& entry : {std::pair("shared", true), {"independent", false}}) {
+    const char* dropout = entry.first;
+    const bool zero = entry.second;
     CAPTURE(dropout);
     Lab lab(folder, with("dense", fmt::format("sar(shift=roll, offset=16, dropout={})", dropout)));
     CHECK((*lab.losses().sar == 0) == zero);
