@@ -31,7 +31,6 @@ void fill_in() {
   static_cast<void>(nn::ModelSpecs{.kv_heads = 1});
   static_cast<void>(nn::OptionDef{.name = "clip"});
   static_cast<void>(nn::OptionTable{.name = "mine"});
-  static_cast<void>(nn::Spec{.name = "mine"});
   static_cast<void>(models::EncoderConfig{.num_layers = 1});
   static_cast<void>(models::EncoderCall{.shift = 1});
   static_cast<void>(train::ParamGroup{.params = {}});
