@@ -58,7 +58,7 @@ Command inspect_command(std::function<int(const InspectRequest&)> run) {
       {"--force", "", "write into a folder that is not empty", ""},
       {"--data-dir", "DIR", "where data files are looked for first", ""},
   };
-  command.examples = {"waymark inspect runs/a", "waymark inspect runs/a --split test@256 --item 3 --out look",
+  command.examples = {"waymark inspect runs/a", "waymark inspect runs/a --split test --item 3 --out look",
                       "waymark inspect runs/a --input 'in the begin_ing'"};
   command.details =
       "Written are index.html (works offline), svg/*.svg, and position/<layer>.npz (numpy.load) with\n"

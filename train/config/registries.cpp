@@ -28,7 +28,7 @@ void judge_config(const Config& config, Problems& problems) {
     if (const auto inputs = model.mask.inputs(); !inputs.empty())
       fail("", "{}(input) needs an array of the call, and no task of this version gives one", inputs.front());
   } catch (const Error& e) {
-    problems.push_back({config.origin("model.mask"), e.what()});
+    problems.push_back({config.origin("model.mask"), fmt::format("model.mask: {}", e.what())});
     return;
   }
   model.cls_has_position = config.text("model.pooling") == "cls" && config.text("model.cls_position") == "first";

@@ -48,8 +48,8 @@ select = "last"
       {"rope", {1.676, 51.1, 1.660, 52.8, 1.873, 45.8, .47, .77, .83}, "dense", true},
   };
   p.reads =
-      "One seed: run --seeds 0..4 before stating an order. Windows differ between lengths, so compare within a column.\n"
-      "huang-m4 is not better than shaw here.";
+      "Run --seeds 0..4 before stating an order: among the figures in brackets, of one seed, huang-m4 is no better than shaw.\n"
+      "Windows differ between lengths, so compare within a column.";
   return p;
 }
 

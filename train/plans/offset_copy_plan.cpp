@@ -16,6 +16,7 @@ embed_dim = 64
 num_heads = 2
 ffn_dim = 128
 num_layers = 2
+init = "pytorch(learned_std=1)"
 
 [optim]
 optimizer = "adamw(lr=2e-3, betas=[0.9, 0.98], weight_decay=0.01)"
@@ -45,7 +46,7 @@ select = "last"
       {"rope", {60.2, 44.0, 31.8, 22.5}, "linear", true},
       {"sinusoid", {70.5, 33.9, 16.2, 9.3}, "linear", true},
   };
-  p.reads = "Chance is 6.25 %. Relative methods keep what they learned at every length; absolute ones do not leave the trained one.";
+  p.reads = "Chance is 6.25 %. Expected: relative methods keep what they learned at every length, absolute ones do not leave the trained one.";
   return p;
 }
 

@@ -147,7 +147,8 @@ std::string plan_table(const Plan& plan, const std::vector<LoadedRun>& runs) {
         ++timed;
       }
   }
-  text += fmt::format("\nLast state of each run; mean{} over up to {} seeds.", most > 1 ? " ± sample s.d." : "", most);
+  text += most > 1 ? fmt::format("\nLast state of each run; mean ± sample s.d. over up to {} seeds.", most)
+                   : std::string("\nLast state of each run; one seed.");
   if (timed > 0) text += fmt::format(" {:.1f} CPU seconds a run on average.", seconds / static_cast<double>(timed));
   if (any_expected)
     text += fmt::format(" In brackets: what an independent prototype reached{}.", one_seed ? " (¹ on one seed)" : "");

@@ -94,8 +94,8 @@ Plan signed_neighbour_clip_plan() {
               {31, {100, 100, 99, 98}}};
   for (const auto& row : list) p.rows.push_back({fmt::format("huang-m4(clip={})", row.clip), row.expected, "dense", true});
   p.reads =
-      "The offsets reach 3, and clip 3 still fails: its end row is shared with everything farther away. The clip must\n"
-      "exceed the largest useful distance by one.";
+      "Expected: the offsets reach 3, and clip 3 still fails, since its end row is shared with everything farther away: the\n"
+      "clip must exceed the largest useful distance by one.";
   return p;
 }
 
