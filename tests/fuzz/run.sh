@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets with clang (third_party/setup.sh --with-fuzz installs it) and runs each of them.
 #   bash tests/fuzz/run.sh [RUNS of each target, default 200000] [TARGET...: npy npz safetensors spec config mask, default all]
-# Exit code 1 if a target found something; libFuzzer then names the file that holds the input.
+# Exit code 1 if a target found something; libFuzzer then names the file that holds the input. An input may take two minutes
+# by the clock: on a loaded machine a process waits for ten seconds and more.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -30,7 +31,7 @@ for format in "$@"; do
   esac
   mkdir -p "$build/corpus/$format"
   echo "=== $format: $runs runs"
-  if "$target" -runs="$runs" -max_len="$max_len" -entropic=0 -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 \
+  if "$target" -runs="$runs" -max_len="$max_len" -entropic=0 -timeout=120 -rss_limit_mb=1024 -print_final_stats=1 \
       -artifact_prefix="$build/findings/$format-" "$build/corpus/$format" 2>"$build/findings/$format.log"; then
     passed=$((passed + 1))
   else
