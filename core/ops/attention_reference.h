@@ -13,7 +13,7 @@
 namespace waymark {
 
 struct ReferenceAttention {
-  Tensor query = {}, key = {}, value = {};                    // q' [B, H, Lq, w], k' [B, Hkv, Lk, w], v [B, Hkv, Lk, dv]; Hkv divides H
+  Tensor query = {}, key = {}, value = {};     // q' [B, H, Lq, w], k' [B, Hkv, Lk, w], v [B, Hkv, Lk, dv]; Hkv divides H
   Tensor term_query = {}, term_key = {};       // what the terms read, before a query-key map; undefined: query, key
   std::vector<ScoreTerm> terms = {};
   Tensor query_positions = {}, key_positions = {};  // i64 [L] or [B, L]; needed by terms that read them

@@ -83,10 +83,6 @@ MaskCall Attention::mask_call(const AttentionInput& in, i64 batch, i64 queries, 
           .key_keep = in.key_keep, .causal = causal(in), .cross = in.context.defined(), .shift = in.shift, .redraw = in.redraw, .arrays = in.arrays};
 }
 
-Tensor Attention::allowed_pairs(const AttentionInput& in, i64 batch, i64 queries, i64 keys) const {
-  return allowed_pairs(in, batch, queries, keys, {});
-}
-
 Tensor Attention::allowed_pairs(const AttentionInput& in, i64 batch, i64 queries, i64 keys, QueryRows rows) const {
   const MaskCall call = mask_call(in, batch, queries, keys);
   Tensor pairs = in.mask.pairs(call, rows);

@@ -116,9 +116,8 @@ class WAYMARK_API Attention : public Module<Attention> {
   void check(const AttentionInput& in) const;
   // The pairs that mask, causality and padding allow, for L queries and M keys: b8, four axes that expand to [B, H, L, M];
   // undefined: all. Error for repeated positions in a causal call whose mask does not keep documents apart.
-  Tensor allowed_pairs(const AttentionInput& in, i64 batch, i64 queries, i64 keys) const;
-  // The same of some of the queries.
-  Tensor allowed_pairs(const AttentionInput& in, i64 batch, i64 queries, i64 keys, QueryRows rows) const;
+  // `rows`: of these queries alone.
+  Tensor allowed_pairs(const AttentionInput& in, i64 batch, i64 queries, i64 keys, QueryRows rows = {}) const;
   MaskCall mask_call(const AttentionInput& in, i64 batch, i64 queries, i64 keys) const;
   static const Positions& key_positions(const AttentionInput& in) { return in.context.defined() ? in.context_positions : in.positions; }
   static Tensor query_keep(const AttentionInput& in);

@@ -77,7 +77,7 @@ Command train_command(std::function<int(const TrainRequest&)> run) {
        false,
        true},
       {"--force", "", "start again in a folder that is in use", ""},
-      {"--dry-run", "", "check the request, print the resolved config, stop", ""},
+      {"--dry-run", "", "check the request without reading data, print what differs from the defaults, stop", ""},
       {"--check-causal", "", "a causal model on random tokens must not get below ln V - 0.01", "", ArgumentType::text, {}, false,
        false, 1, true},
   };
